@@ -15,7 +15,7 @@ from domain.revisions.host_labels import has_labels
 _LOCK = "SELECT pg_advisory_xact_lock(7276531)"
 
 _HOSTS = """
-    SELECT name, resources, down_since IS NULL AND deaf_since IS NULL AND drained_at IS NULL
+    SELECT name, resources, memory_of_others, down_since IS NULL AND deaf_since IS NULL AND drained_at IS NULL
       FROM hosts WHERE resources <> '{}'
 """
 
@@ -24,6 +24,10 @@ _HELD = f"""
            CASE WHEN r.{TO_STOP} THEN r.status_changed_at END, x.free_at
       FROM held_devices x JOIN routes r ON r.id = x.route_id
      WHERE x.free_at IS NULL OR x.free_at > clock_timestamp()
+"""
+
+_OWNED = """
+    SELECT kind, device FROM held_devices WHERE host = %s AND (free_at IS NULL OR free_at > clock_timestamp())
 """
 
 _DEMANDS = """
@@ -45,10 +49,16 @@ def read_ledger(connection: Connection[Any]) -> Ledger:
     held = connection.execute(_HELD)
     rows = hosts.fetchall()
     return Ledger(
-        {name: resources for name, resources, _ in rows},
+        {name: resources for name, resources, *_ in rows},
         [HeldDevice(*row) for row in held],
-        [name for name, _, is_open in rows if is_open],
+        [name for name, *_, is_open in rows if is_open],
+        {name: memory for name, _, memory, _ in rows if memory},
     )
+
+
+def owned_on(connection: Connection[Any], host: str) -> set[tuple[str, str]]:
+    """The devices of this host that replicas own, or have just left, each with its kind."""
+    return set(connection.execute(_OWNED, (host,)).fetchall())
 
 
 def as_json(devices: Capacity) -> bytes:

@@ -21,9 +21,10 @@ from domain.revisions.host_labels import Labels
 # what a worker does not say stays as it was
 _SIGN_OF_LIFE = """
     INSERT INTO hosts (name, address, clock_offset_seconds, contract, replica_user,
-                       labels, resources, secrets_for_all, webhooks, unasked_since)
+                       labels, resources, memory_of_others, secrets_for_all, webhooks, unasked_since)
     VALUES (%(host)s, %(address)s, %(offset)s, %(contract)s, %(replica_user)s, coalesce(%(labels)s, '{}'::jsonb),
-            coalesce(%(resources)s, '{}'::jsonb), coalesce(%(secrets)s, '{}'::text[]), %(webhooks)s::text[],
+            coalesce(%(resources)s, '{}'::jsonb), coalesce(%(others)s, '{}'::jsonb),
+            coalesce(%(secrets)s, '{}'::text[]), %(webhooks)s::text[],
             CASE WHEN %(is_deaf)s THEN clock_timestamp() END)
     ON CONFLICT (name) DO UPDATE
        SET last_seen_at = clock_timestamp(), address = excluded.address,
@@ -32,6 +33,7 @@ _SIGN_OF_LIFE = """
            clock_offset_seconds = excluded.clock_offset_seconds, contract = excluded.contract,
            replica_user = excluded.replica_user,
            labels = coalesce(%(labels)s, hosts.labels), resources = coalesce(%(resources)s, hosts.resources),
+           memory_of_others = coalesce(%(others)s, hosts.memory_of_others),
            secrets_for_all = coalesce(%(secrets)s, hosts.secrets_for_all),
            webhooks = coalesce(%(webhooks)s, hosts.webhooks),
            unasked_since = CASE WHEN %(is_deaf)s IS NULL THEN hosts.unasked_since
@@ -83,13 +85,15 @@ class HostsTurned(NamedTuple):
 class HostFacts:
     """What a worker says of its host with a heartbeat. None: it does not say.
 
-    `resources`: what the host has for replicas. `secrets_for_all`: from where it gives secrets to every deployment.
+    `resources`: what the host has for replicas. `memory_of_others`: the gigabytes of its devices that no replica uses,
+    though somebody does. `secrets_for_all`: from where it gives secrets to every deployment.
     `webhooks`: the targets that it knows, by name. `is_deaf`: whether Redis does not answer this worker; one worker of
     a host that it answers is enough.
     """
 
     labels: Labels | None = None
     resources: Capacity | None = None
+    memory_of_others: Capacity | None = None
     secrets_for_all: Sequence[str] | None = None
     webhooks: Sequence[str] | None = None
     is_deaf: bool | None = None
@@ -118,6 +122,7 @@ def show_sign_of_life(  # noqa: PLR0913  (all that a heartbeat says)
         "replica_user": replica_user,
         "labels": _json(facts.labels),
         "resources": _json(facts.resources),
+        "others": _json(facts.memory_of_others),
         "secrets": _list(facts.secrets_for_all),
         "webhooks": _list(facts.webhooks),
         "is_deaf": facts.is_deaf,

@@ -115,6 +115,7 @@ _HELD = """
 _HOSTS = f"""
     SELECT h.name, h.address, h.last_seen_at, h.down_since, h.registered_at, h.clock_offset_seconds, h.contract,
            h.replica_user, h.deaf_since, h.drained_at, h.drained_by, h.labels, h.resources, {_HELD} AS held,
+           CASE WHEN h.down_since IS NULL THEN h.memory_of_others ELSE '{{}}' END AS memory_of_others,
            clock_timestamp() AS now,
            CASE WHEN h.drained_at IS NULL THEN '{{}}' ELSE ({_STAYS}) END AS stays,
            coalesce(r.replicas, '{{}}') AS replicas,
@@ -153,6 +154,7 @@ class HostView:
     did not answer it. `drained_at`: from then on it is emptied, as `drained_by` asked. `stays`: the deployments that
     still have replicas on a drained host, and until what happens; empty where they are on their way. `labels`: those
     that its workers give it. `resources`: by kind and device, how much it has for replicas; `held`: what they hold.
+    `memory_of_others`: by kind and device, the gigabytes in use on devices that no replica holds.
     """
 
     name: str
@@ -174,6 +176,7 @@ class HostView:
     labels: dict[str, str]
     resources: dict[str, dict[str, float]]
     held: list[HeldView]
+    memory_of_others: dict[str, dict[str, float]]
 
 
 def all_hosts(connection: Connection[Any]) -> list[HostView]:

@@ -18,6 +18,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from domain.devices.needs import HALF, Capacity, Needs, in_words, is_amount
+from domain.devices.others import others_in_words
 from domain.devices.room import DeviceRoom
 from domain.text.numbers import duration
 
@@ -46,11 +47,15 @@ class Demand(NamedTuple):
 
 @dataclass(frozen=True)
 class Ledger:
-    """The capacity of hosts and all that replicas hold of it. `open_hosts`: those that get new replicas."""
+    """The capacity of hosts and all that replicas hold of it. `open_hosts`: those that get new replicas.
+
+    `others`: by host, the memory of devices that somebody else uses; no replica gets these devices.
+    """
 
     capacity: Mapping[str, Capacity] = field(default_factory=dict)
     holdings: Sequence[HeldDevice] = ()
     open_hosts: Collection[str] = ()
+    others: Mapping[str, Capacity] = field(default_factory=dict)
 
     @cached_property
     def free(self) -> dict[str, dict[str, dict[str, float]]]:
@@ -60,6 +65,9 @@ class Ledger:
             devices = left.get(held.host, {}).get(held.kind, {})
             if held.device in devices:
                 devices[held.device] -= held.amount
+        for host, memory in self.others.items():
+            for kind, taken in memory.items():
+                left.get(host, {}).get(kind, {}).update(dict.fromkeys(taken, 0.0))
         return left
 
     def room(self, demand: Demand) -> int:
@@ -125,6 +133,11 @@ class Ledger:
             parts.append(f"{len(leaving)} {'is' if len(leaving) == 1 else 'are'} stopping on {first.host} for {since}")
         if any(device.free_at for device in held):
             parts.append("another has just gone, and its driver frees it")
+        others = [(host, {kind: self.others[host][kind]}) for host in hosts if kind in self.others.get(host, {})]
+        named = [words for host, memory in others for words in others_in_words(host, memory)]
+        parts += named[:_MOST_NAMED]
+        if len(named) > _MOST_NAMED:
+            parts.append(f"and {len(named) - _MOST_NAMED} more are used by no replica")
         return ", ".join(parts)
 
     @property
@@ -134,6 +147,7 @@ class Ledger:
 
 
 _NEVER = 1_000_000
+_MOST_NAMED = 3
 
 
 def copied(capacity: Capacity) -> dict[str, dict[str, float]]:

@@ -3,11 +3,14 @@
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 import pynvml
 
-from domain.devices.needs import GPU
+from domain.devices.needs import GPU, Capacity
+
+_GIGABYTE = 1_000_000_000
 
 
 def gpus_by_kind() -> dict[str, tuple[str, ...]]:
@@ -25,6 +28,41 @@ def gpus_by_kind() -> dict[str, tuple[str, ...]]:
             if not slices:
                 kinds[GPU].append(_uuid(gpu))
     return {kind: tuple(ids) for kind, ids in kinds.items()}
+
+
+@dataclass(slots=True)
+class GpuMemory:
+    """The memory in use of those of these devices that the driver knows, in gigabytes, as of the last look."""
+
+    devices: Capacity
+    in_use: Capacity = field(default_factory=dict)
+    _is_open: bool = False
+
+    def look(self) -> None:
+        """Read it again; without a driver, nothing is known.
+
+        The driver stays open: where no other program uses it, each opening may take a second.
+        """
+        if not self._is_open:
+            try:
+                pynvml.nvmlInit()
+            except pynvml.NVMLError:
+                return
+            self._is_open = True
+        known = dict(_memory_by_uuid())
+        self.in_use = {
+            kind: {device: known[device] for device in ids if device in known} for kind, ids in self.devices.items()
+        }
+
+
+def _memory_by_uuid() -> Iterator[tuple[str, float]]:
+    for gpu in _all_gpus():
+        for device in (gpu, *_slices(gpu)):
+            try:
+                memory = pynvml.nvmlDeviceGetMemoryInfo(device, pynvml.nvmlMemory_v2)  # without what the driver keeps
+            except pynvml.NVMLError:  # a device that has no memory of its own, or is lost
+                continue
+            yield _uuid(device), memory.used / _GIGABYTE
 
 
 @contextmanager

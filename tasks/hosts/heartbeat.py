@@ -17,10 +17,12 @@ from sqlalchemy import Engine
 
 from db.clock_reset import see_it_counted, see_it_counted_on
 from db.connection.transactions import database_now, in_transaction, transaction
+from db.devices import owned_on
 from db.replicas.heartbeats import HostFacts, show_sign_of_life
 from db.replicas.secret_requests import is_asked
 from db.unreachable import answered_within
 from domain.devices.needs import Capacity
+from domain.devices.others import memory_of_others
 from domain.replicas.host_choice import (
     SIGN_OF_LIFE_SECONDS,
     clock_offset,
@@ -87,7 +89,7 @@ class Heartbeat:
     """The heartbeats of a worker. `webhooks`: the targets that it knows, by name.
 
     `secrets_for_all`: from where it gives secrets to every deployment. `labels`: those of this host. `resources`: what
-    it has for replicas.
+    it has for replicas. `memory_in_use`: the gigabytes in use of its devices, as far as their driver says it.
     `asked`: called where somebody wants to know of secrets of this host. `is_deaf`: whether Redis, by which it is asked
     to work, does not answer it.
     """
@@ -102,6 +104,7 @@ class Heartbeat:
     secrets_for_all: Sequence[str] = ()
     labels: Labels = field(default_factory=dict)
     resources: Capacity = field(default_factory=dict)
+    memory_in_use: Callable[[], Capacity] = dict
     asked: Callable[[], object] = bool
     is_deaf: Callable[[], bool] = bool
     _last: _Reading | None = None
@@ -159,14 +162,16 @@ class Heartbeat:
             now = database_now(connection)
         offset = clock_offset(before, time.time(), now.timestamp())
         ended, awake_at = time.monotonic(), time.clock_gettime(_WITH_SLEEP)
-        show_sign_of_life(connection, self.host, self.address, offset, self.replica_user, self._facts())
+        show_sign_of_life(connection, self.host, self.address, offset, self.replica_user, self._facts(connection))
         return _Reading(now, began, ended, awake_at, offset, is_asked(connection, self.host, AGAIN_AFTER))
 
-    def _facts(self) -> HostFacts:
+    def _facts(self, connection: Connection) -> HostFacts:
+        in_use = self.memory_in_use()
+        others = memory_of_others(in_use, owned_on(connection, self.host)) if in_use else {}
         webhooks = None
         with suppress(InvalidInputError):  # the worker that sends to one says so
             webhooks = sorted(self.webhooks())
-        return HostFacts(self.labels, self.resources, self.secrets_for_all, webhooks, self.is_deaf())
+        return HostFacts(self.labels, self.resources, others, self.secrets_for_all, webhooks, self.is_deaf())
 
     def _set_back(self, reading: _Reading) -> float:
         if self._last is None:

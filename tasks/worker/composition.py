@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
@@ -15,7 +15,9 @@ from celery.worker.consumer import Consumer
 from db.connection.transactions import engine
 from db.unreachable import is_unreachable
 from domain.devices.needs import AUTO, Capacity, parse_resources
+from domain.devices.others import knows_its_driver
 from domain.handlers.dispatch import HANDLERS
+from domain.replicas.host_choice import SIGN_OF_LIFE_SECONDS
 from runtime.docker.container import DockerPolicy, owner_of
 from runtime.docker.docker_runtime import DockerRuntime
 from runtime.external_runtime import ExternalRuntime
@@ -29,7 +31,7 @@ from runtime.protocol import Runtime
 from tasks.app import app
 from tasks.cycle.coordinator import DeploymentCoordinator
 from tasks.hosts.acme_orders import keep_certificates
-from tasks.hosts.background import keep_logs_small
+from tasks.hosts.background import keep_logs_small, keep_looking
 from tasks.hosts.heartbeat import Hearing, Heartbeat, keep_showing_signs_of_life
 from tasks.hosts.host_rpc import (
     EXAMINATIONS,
@@ -118,6 +120,7 @@ def _show_metrics(sender: Consumer, **_: object) -> None:
 @worker_ready.connect
 def _show_signs_of_life(sender: Consumer, **_: object) -> None:
     environment, rest, ring = settings(), Rest(sender, slots()), keep_answering(engine(), secrets(), stopping).ring
+    resources = _resources(environment.host_resources)
     giver = Heartbeat(
         engine(),
         environment.host,
@@ -127,7 +130,8 @@ def _show_signs_of_life(sender: Consumer, **_: object) -> None:
         webhooks=webhook_targets,
         secrets_for_all=secrets().for_all,
         labels=environment.host_labels,
-        resources=_resources(environment.host_resources),
+        resources=resources,
+        memory_in_use=_memory_in_use(resources),
         asked=ring,
         is_deaf=hearing().is_deaf,
     )
@@ -141,6 +145,19 @@ def _resources(written: str) -> Capacity:
     from runtime.machine.gpus import gpus_by_kind  # noqa: PLC0415  (few machines have a driver to ask)
 
     return parse_resources(written, gpus_by_kind())
+
+
+def _memory_in_use(resources: Capacity) -> Callable[[], Capacity]:
+    """What is in use of the GPUs of this machine; nothing is known where they are named by numbers."""
+    if not knows_its_driver(resources):
+        return dict
+    from runtime.machine.gpus import GpuMemory  # noqa: PLC0415  (as above)
+
+    memory = GpuMemory(resources)
+    keep_looking(
+        memory.look, SIGN_OF_LIFE_SECONDS, stopping, name="memory of GPUs", trouble="the memory of GPUs is not known"
+    )
+    return lambda: memory.in_use
 
 
 @worker_ready.connect

@@ -15,6 +15,7 @@ from db.views.unplaced import UnplacedView
 from domain.commands.base import Command
 from domain.commands.deeds import deed
 from domain.commands.replica_commands import DrainHost, ForgetHost, UndrainHost
+from domain.devices.others import others_in_words
 from domain.revisions.host_labels import in_words
 from domain.text.numbers import number_of
 
@@ -80,6 +81,9 @@ def _show(*, as_json: bool) -> None:
             str(host.contract),
             counts,
         )
+        remaining += [
+            f"{words}: nothing is started there." for words in others_in_words(host.name, host.memory_of_others)
+        ]
         remaining += [
             f"{deployment} is on {host.name} until {until or 'its replicas are up elsewhere'}."
             for deployment, until in sorted(host.stays.items())

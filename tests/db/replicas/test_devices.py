@@ -12,8 +12,10 @@ from db.connection.transactions import in_transaction
 from db.replicas.host_routes import record_stopped
 from db.replicas.lost_hosts import fail_routes_of_lost_hosts, forget_host
 from db.views.fleet_views import all_hosts
+from domain.devices.needs import parse_resources
 from domain.model.states import RouteStatus
 from domain.steering.device_check import NoDevicesError
+from tasks.hosts.heartbeat import Heartbeat
 from tests.support.rows.databases import engine_on
 from tests.support.rows.deployments import ask, become, read, start_all, write
 from tests.support.rows.hosts import drain, go_down, has, says, up
@@ -222,6 +224,48 @@ def test_two_deployments_at_one_device_never_both_own_it(engine: Engine, databas
     assert_nothing_happened_twice(engine)
     for each in engines:
         each.dispose()
+
+
+def test_nothing_starts_on_a_device_whose_memory_somebody_else_uses(engine: Engine) -> None:
+    """One host, four devices by the names of their driver; on the last one runs a program that is no replica's."""
+    in_use = {"gpu": {"u0": 70.0, "u1": 0.0, "u2": 0.2, "u3": 11.2}}
+    resources = parse_resources("gpu=u0+u1+u2+u3")
+    beat = Heartbeat(engine, "a", "127.0.0.1", resources=resources, memory_in_use=lambda: in_use)
+    beat.show()
+    in_use["gpu"]["u0"] = 0.0
+    beat.show()
+    deploy(engine, "web", 3)
+    assert held(engine) == ["a gpuu0", "a gpuu1", "a gpuu2"]
+    in_use["gpu"] |= dict.fromkeys(("u0", "u1", "u2"), 70.0)
+    beat.show()
+    (host,) = in_transaction(engine, all_hosts)
+    assert host.memory_of_others == {"gpu": {"u3": 11.2}}
+    ask(engine, "scale", deployment="web", desired_replicas=4)
+    live(engine, 2)
+    assert (serving(engine), len(held(engine))) == ({"v1": 3}, 3)
+    assert "a GPU: 3 of 4 in use, a device u3: 11 GB used by no replica" in why(engine)
+    in_use["gpu"]["u3"] = 0.0
+    beat.show()
+    live(engine, 2)
+    assert (serving(engine), len(held(engine))) == ({"v1": 4}, 4)
+
+
+def test_memory_of_a_device_is_its_replicas_until_its_release_is_over(engine: Engine) -> None:
+    beat = Heartbeat(
+        engine, "a", "127.0.0.1", resources=parse_resources("gpu=u0"), memory_in_use=lambda: {"gpu": {"u0": 70.0}}
+    )
+    says(engine, "a", resources=parse_resources("gpu=u0"))
+    deploy(engine, "web", 1, release_seconds=3600)
+    seen = []
+    for step in ("serves", "is gone", "its release is over"):
+        if step == "is gone":
+            ask(engine, "scale", deployment="web", desired_replicas=0)
+            live(engine, 2)
+        elif step == "its release is over":
+            write(engine, "UPDATE held_devices SET free_at = clock_timestamp()")
+        beat.show()
+        seen.append(in_transaction(engine, all_hosts)[0].memory_of_others)
+    assert seen == [{}, {}, {"gpu": {"u0": 70.0}}]
 
 
 def test_one_that_ignores_sigterm_keeps_its_device(engine: Engine) -> None:

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from domain.devices.ledger import Demand, HeldDevice, Ledger, chosen, device_room, fitting
 from domain.devices.needs import gpus_of, in_words, marks_of, parse_resources, variables_of
+from domain.devices.others import knows_its_driver, memory_of_others, others_in_words
 from domain.revisions.revision import RevisionSpec, filled_in
 from domain.text.errors import InvalidInputError
 
@@ -122,6 +123,30 @@ def test_a_wait_names_what_is_short_and_what_leaves() -> None:
     )
     room = device_room(ledger, {route(9): A_GPU}, 1, [route(1)], route(9), NOW)
     assert (room.free, room.turns, room.frees_at) == ({route(9): 0}, (route(1),), gone)
+
+
+def test_memory_in_use_is_of_others_where_no_replica_owns_the_device() -> None:
+    in_use = {"gpu": {"a": 70.0, "b": 11.23, "c": 0.9, "d": 1.0}, "gpu.1g": {"e": 0.0}}
+    assert memory_of_others(in_use, {("gpu", "a")}) == {"gpu": {"b": 11.2, "d": 1.0}}
+    assert memory_of_others(in_use, {("gpu", device) for device in "abcd"}) == {}
+    assert others_in_words("gpu-2", {"gpu": {"b": 11.2}}) == ["gpu-2 device b: 11 GB used by no replica"]
+
+
+def test_a_device_that_others_use_is_given_to_nobody_and_a_wait_names_it() -> None:
+    devices = [held(number, "a", str(number)) for number in range(3)]
+    others = {"a": {"gpu": {"3": 11.2}}, "closed": {"gpu": {"0": 5.0}}}
+    ledger = Ledger({"a": parse_resources("gpu=4")}, devices, ("a",), others)
+    assert (ledger.room(A_GPU), ledger.fits_ever(A_GPU), chosen(ledger.free["a"], {"gpu": 0.5})) == (0, 4, None)
+    assert ledger.shortage(A_GPU, NOW) == "a GPU: 3 of 4 in use, a device 3: 11 GB used by no replica"
+    many = Ledger({"a": parse_resources("gpu=9")}, [], ("a",), {"a": {"gpu": dict.fromkeys("012345678", 2.0)}})
+    assert many.shortage(A_GPU, NOW).endswith("a device 2: 2 GB used by no replica, and 6 more are used by no replica")
+
+
+@pytest.mark.parametrize(
+    ("resources", "is_known"), [("gpu=4", False), ("tpu=a+b", False), ("gpu=GPU-5d6f", True), ("gpu.1g=MIG-1", True)]
+)
+def test_a_driver_is_asked_for_gpus_that_have_its_names(resources: str, is_known: bool) -> None:  # noqa: FBT001
+    assert knows_its_driver(parse_resources(resources)) is is_known
 
 
 def test_what_a_replica_learns_of_its_devices() -> None:

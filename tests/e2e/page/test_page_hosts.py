@@ -3,11 +3,13 @@
 import pytest
 from playwright.sync_api import BrowserContext, Locator, Page, expect
 
+from domain.devices.needs import parse_resources
 from domain.installation.tokens import Role
 from tests.support.people.browser import fits, log_in, serious
 from tests.support.people.people_api import People
 from tests.support.rows.deployments import write
-from tests.support.stack.stack import Fleet
+from tests.support.rows.hosts import says
+from tests.support.stack.stack import Fleet, service
 
 pytestmark = pytest.mark.e2e
 HARM = "<img src=x onerror=\"document.title='harm'\">"
@@ -46,6 +48,29 @@ def test_a_host_is_seen_drained_silent_and_down_and_its_clock_and_its_name_are_t
     assert fits(page)
     page.emulate_media(color_scheme="dark")
     assert serious(page) == []
+
+
+def test_devices_are_listed_with_the_deployments_that_hold_them_and_what_others_use(
+    running_fleet: Fleet, server_beside_fleet: People, context: BrowserContext
+) -> None:
+    running_fleet.start_workers("gpus", host="gpu-1", ROLLWAY_HOST_RESOURCES="gpu=2,memory_gb=80")
+    spec = {**service(), "needs": {"gpu": 1, "memory_gb": 30}}
+    running_fleet.ask("create_deployment", deployment="model", desired_replicas=1)
+    running_fleet.ask("add_revision", deployment="model", name="v1", spec=spec)
+    running_fleet.activate("model", "v1")
+    running_fleet.wait_until_ready("model", "v1", 1)
+    used = {"gpu": {"GPU-77aa": 11.2}}
+    resources = parse_resources("gpu=GPU-5d6f+GPU-77aa")
+    says(server_beside_fleet.engine, "gpu-2", resources=resources, memory_of_others=used)
+    page = log_in(context, server_beside_fleet.server.url, server_beside_fleet.token(Role.VIEWER), "/hosts")
+    held, others = (page.locator(".host").filter(has_text=name) for name in ("gpu-1", "gpu-2"))
+    expect(held).to_contain_text("gpu 1 of 2: 0 model; memory_gb 30 of 80: model")
+    expect(others).to_contain_text("gpu 0 of 2")
+    expect(others).to_contain_text("device GPU-77aa: 11 GB used by no replica")
+    expect(held).not_to_contain_text("used by no replica")
+    assert serious(page) == []
+    assert fits(page)
+    running_fleet.kill("gpus")
 
 
 def test_who_may_see_some_deployments_alone_sees_no_hosts(

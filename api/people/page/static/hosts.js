@@ -48,6 +48,7 @@ function row(host) {
     h("span", {}, `replicas: ${replicas || "none"}`),
     h("span", { class: "dim" }, "seen ", since(seen, "ago")),
     devices(host),
+    others(host),
     clock(host),
     h("span", { class: "dim" }, `protocol ${contract}`),
     buttons(offered.filter(({ verb }) => suits(verb, host)), "", name),
@@ -69,6 +70,13 @@ function devices({ resources, held }) {
     return `${kind} ${taken} of ${all}${owners ? `: ${owners}` : ""}`;
   });
   return kinds.length ? h("span", { class: "dim" }, kinds.join("; ")) : null;
+}
+
+/** "device 1: 11 GB used by no replica", for each device that somebody else uses. */
+function others({ memory_of_others: memory }) {
+  const used = Object.values(memory).flatMap(Object.entries);
+  const words = used.map(([device, gigabytes]) => `device ${device}: ${Math.round(gigabytes)} GB used by no replica`);
+  return words.length ? h("span", { class: "off" }, words.join("; ")) : null;
 }
 
 function clock({ clock_offset_seconds: offset, is_clock_off: isOff }) {

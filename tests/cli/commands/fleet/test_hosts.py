@@ -7,6 +7,7 @@ from sqlalchemy import Engine
 
 from db.connection.transactions import transaction
 from db.replicas.heartbeats import show_sign_of_life
+from domain.devices.needs import parse_resources
 from domain.installation.contract import CONTRACT
 from tests.cli.conftest import Rollway
 from tests.support.rows.deployments import make_deployment, write
@@ -43,6 +44,17 @@ def test_hosts_are_shown_with_their_labels_and_what_no_host_takes(rollway: Rollw
     refused = rollway("restart", "web")
     assert refused.code == 1
     assert "hosts: no host can take v1.r2: no host has zone=a; zone is b; name labels that one host has" in refused.err
+
+
+@pytest.mark.usefixtures("servers")
+def test_a_device_that_is_used_by_no_replica_is_named(rollway: Rollway, engine: Engine) -> None:
+    resources = parse_resources("gpu=u0+u1")
+    says(engine, "gpu-2", resources=resources, memory_of_others={"gpu": {"u1": 11.2}})
+    last = rollway("hosts").out.splitlines()[-1]
+    assert last == "gpu-2 device u1: 11 GB used by no replica: nothing is started there."
+    assert [host["memory_of_others"] for host in json.loads(rollway("hosts", "--json").out)] == [{"gpu": {"u1": 11.2}}]
+    write(engine, "UPDATE hosts SET down_since = now()")
+    assert [host["memory_of_others"] for host in json.loads(rollway("hosts", "--json").out)] == [{}]
 
 
 @pytest.mark.usefixtures("servers")
