@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 from uuid import UUID
 
-from domain.devices.needs import VISIBLE, Capacity, gpus_of, variables_of
+from domain.devices.needs import VISIBLE, Capacity, gpus_of, is_gpu, variables_of
 from domain.revisions.revision import RevisionSpec, filled_in
 from domain.revisions.secret_refs import references_of
 from domain.text.storable import storable
@@ -16,7 +16,7 @@ class ReplicaRequest:
     """Run `spec` as the replica of `route_id`; asking twice for one route id starts one replica.
 
     `secrets`: what those variables of its `env` that are references came to on this host. `is_walled`: the revision
-    does not choose to run as the worker's own user. `devices`: those that the replica owns.
+    does not choose to run as the worker's own user. `devices`: those that the replica owns; it sees no other GPU.
     """
 
     route_id: UUID
@@ -46,8 +46,8 @@ class ReplicaRequest:
             "ROLLWAY_ROUTE": str(self.route_id),
             **variables_of(self.devices),
         }
-        if (gpus := gpus_of(self.devices)) and self.spec.docker is None:  # a container counts those it is given
-            own[VISIBLE] = ",".join(gpus)
+        if any(map(is_gpu, self.spec.needs)) and self.spec.docker is None:  # a container counts those it is given
+            own[VISIBLE] = ",".join(gpus_of(self.devices))
         env = {"HOST": host, **self.env}
         plain = {name: value for name, value in env.items() if name not in self.secrets}
         (listens,) = filled_in([env["HOST"]], {"HOST": host, **own}) if "HOST" in plain else [env["HOST"]]

@@ -22,6 +22,7 @@ from db.views.route_views import RouteView
 from db.views.timeline import RevisionView
 from domain.model.picture import symbol
 from domain.model.policy import RolloutLimits, StrategySpec
+from domain.model.preparation import Preparation, PreparationState
 from domain.model.states import RouteStatus, TrafficStatus
 from domain.replicas.health import is_answering
 from domain.replicas.host_choice import BEAT_MISSED_AFTER, MISSED_AFTER
@@ -256,6 +257,8 @@ def _facts(
     if why := view.why:
         is_under_way = view.standing.tone in ("moves", "warn", "bad")
         yield "why", f"{why} ('rollway why {view.name}' says more)" if is_under_way else why
+    if any(each.state is not PreparationState.DONE for each in view.preparations):
+        yield "hosts", "; ".join(map(_preparation, view.preparations))
     if view.unproven:
         yield "answers", Text(view.unproven, "yellow")
     if view.degraded_reason:
@@ -273,6 +276,13 @@ def _facts(
         when = ago(failed.status_changed_at, view.now)
         words = f"{failed.reason} ({whose}, {when}; rollway logs {short_id(failed.id)})"
         yield "last failed", Text(words, "red")
+
+
+def _preparation(each: Preparation) -> str:
+    """E.g. "gpu-2 running for 12 s: 43 % of 14 GB"."""
+    took = f" for {duration(timedelta(seconds=each.seconds))}" if each.seconds is not None else ""
+    how = took if each.state is PreparationState.RUNNING else took.replace("for", "after")
+    return f"{each.host} {each.state}{how}{f': {each.words}' if each.words else ''}"
 
 
 def policy_words(policy: dict[str, Any] | None) -> str:

@@ -9,7 +9,8 @@ from db.views.rollout_views import RolloutView, shared_fields
 from db.views.route_views import RouteView
 from domain.model.deployment import MOST_STARTS, Deployment
 from domain.model.picture import Standing, overdue, picture, revisions_in_words, standing
-from domain.model.states import DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle
+from domain.model.preparation import Preparation
+from domain.model.states import PREPARING, DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,8 @@ class DeploymentView:
     `waits_for`: the command that a person must give, such as resume or promote, before it continues; empty: none is.
     `failed_starts`: in a row, of `failed_revision_id`. `rolled_back`: its last rollout, for an hour after it went back.
     `unproven`: a sentence while its new revision has answered nobody; empty otherwise. `maintenance`: a sentence while
-    proxies answer its callers themselves; empty otherwise.
+    proxies answer its callers themselves; empty otherwise. `preparations`: of the hosts, for the revision that it goes
+    to, or else runs.
     """
 
     id: UUID
@@ -61,6 +63,7 @@ class DeploymentView:
     unproven: str
     maintenance: str
     rolled_back: RolledBack | None = None
+    preparations: tuple[Preparation, ...] = ()
 
     @property
     def state(self) -> str:
@@ -118,4 +121,6 @@ class DeploymentView:
         """The snapshot for commands: without start failures, rules and metrics, which only cycles read."""
         status = DeploymentLifecycleStatus(self.lifecycle, self.sub_step)
         rollout = self.rollout.snapshot if self.rollout else None
-        return Deployment(status=status, **shared_fields(self, Deployment) | {"rollout": rollout})
+        preparations = self.preparations if status == PREPARING else ()
+        own = {"rollout": rollout, "preparations": preparations}
+        return Deployment(status=status, **shared_fields(self, Deployment) | own)

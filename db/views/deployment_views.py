@@ -15,6 +15,7 @@ from db.views.rollout_views import RolloutView, rollouts_by_id
 from db.views.route_views import RouteView, present_routes
 from db.views.unplaced import why_without_host
 from domain.model.answer_counts import not_proven
+from domain.model.preparation import Preparation, PreparationState
 from domain.model.states import DeploymentSubStep, Lifecycle
 from domain.text.errors import DeploymentNotFoundError
 from domain.traffic.maintenance import known_maintenance
@@ -55,6 +56,14 @@ _ROLLED_BACK = """
       JOIN revisions t ON t.id = o.to_revision_id
      WHERE d.id = ANY(%s) AND d.lifecycle NOT IN ('destroying', 'destroyed')
        AND o.outcome = 'rolled_back' AND o.ended_at > clock_timestamp() - interval '1 hour'
+"""
+
+_PREPARATIONS = """
+    SELECT d.id, p.host, p.state, p.words,
+           extract(epoch FROM coalesce(p.ended_at, clock_timestamp()) - p.started_at)::float8
+      FROM deployments d
+      JOIN preparations p ON p.revision_id = coalesce(d.deploying_revision_id, d.current_revision_id)
+     WHERE d.id = ANY(%s) ORDER BY d.id, p.host
 """
 
 # two statements: one that may leave its names out reads all deployments for those of a few
@@ -123,24 +132,31 @@ def _deployments(connection: Connection[Any], rows: Sequence[DictRow]) -> list[D
     rolled_back = {
         of: RolledBack(*end) for of, *end in connection.execute(_ROLLED_BACK, ([row["id"] for row in rows],))
     }
+    preparations: dict[UUID, list[Preparation]] = defaultdict(list)
+    for of, host, state, *rest in connection.execute(_PREPARATIONS, ([row["id"] for row in rows],)):
+        preparations[of].append(Preparation(host, PreparationState(state), *rest))
     return [
         _deployment(
             row | {"unproven": unproven.get(row["id"], ""), "rolled_back": rolled_back.get(row["id"])},
             rollouts.get(row["rollout_id"]),
             routes[row["id"]],
+            preparations[row["id"]],
         )
         for row in rows
     ]
 
 
-def _deployment(row: DictRow, rollout: RolloutView | None, routes: Sequence[RouteView]) -> DeploymentView:
+def _deployment(
+    row: DictRow, rollout: RolloutView | None, routes: Sequence[RouteView], preparations: Sequence[Preparation]
+) -> DeploymentView:
     maintenance = known_maintenance(row["maintenance"])
     status = {
         "lifecycle": Lifecycle(row["lifecycle"]),
         "sub_step": DeploymentSubStep(row["sub_step"]) if row["sub_step"] else None,
         "maintenance": maintenance.sentence if maintenance else "",
     }
-    return DeploymentView(**{**row, **status}, rollout=rollout, routes=tuple(routes))
+    parts = {"rollout": rollout, "routes": tuple(routes), "preparations": tuple(preparations)}
+    return DeploymentView(**{**row, **status, **parts})
 
 
 def _rows(connection: Connection[Any], query: str, parameters: dict[str, Any] | tuple[Any, ...]) -> list[DictRow]:

@@ -119,9 +119,14 @@ def marks_of(written: str) -> dict[str, str]:
     return marks
 
 
+def is_gpu(kind: str) -> bool:
+    """Whether devices of this kind are GPUs, or slices of them."""
+    return f"{kind}.".startswith(f"{GPU}.")
+
+
 def gpus_of(devices: Capacity) -> list[str]:
     """The ids of its GPUs, slices of them too."""
-    return [device for kind, ids in devices.items() if f"{kind}.".startswith(f"{GPU}.") for device in ids]
+    return [device for kind, ids in devices.items() if is_gpu(kind) for device in ids]
 
 
 def in_words(kind: str, count: float) -> str:

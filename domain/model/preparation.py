@@ -16,8 +16,12 @@ class PreparationState(Word):
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
-    """What a host does once before any replica of a revision runs there. `words`: why it failed, or its last line."""
+    """What a host does once before any replica of a revision runs there. `words`: why it failed, or its last line.
+
+    `seconds`: since it began, or until it ended; None while it waits, and for decisions.
+    """
 
     host: str
     state: PreparationState
     words: str = ""
+    seconds: float | None = None
