@@ -7,6 +7,8 @@ judge      canaries in simulated worlds: how often their judge is wrong
 storm      coordinators, probers, users and cut connections on a real Postgres
 chaos      real processes, killed at random moments
 inputs     files, command lines, payloads, messages and HTTP that nobody should send
+devices    two deployments that want one device, with four workers
+gpus       replicas that die when they meet on a device, while workers and replicas are killed
 steering   two people and a service, who steer one deployment at once for a minute
 http       what the OpenAPI description allows, and what it does not, by tokens of each role
 """
@@ -48,6 +50,8 @@ PARTS = (
     Part("storm", "tests/tasks/cycle/test_storm.py", 200),
     Part("chaos", "tests/e2e/faults/test_random_faults.py", 20),
     Part("inputs", "tests/fuzz/test_inputs.py", 5_000),
+    Part("devices", "tests/db/replicas/test_devices.py", 1_000),
+    Part("gpus", "tests/e2e/rollouts/test_gpus.py", 20),
     Part("steering", "tests/e2e/rollouts/test_steering_at_once.py", 40),
     Part("http", "tests/api/people/test_schema.py", 10_000),
 )

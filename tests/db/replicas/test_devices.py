@@ -1,6 +1,7 @@
 """Devices in Postgres: who owns which, rollouts in place, two deployments at one device, lost hosts, and refusals."""
 
 import threading
+from collections import Counter
 from functools import partial
 
 import psycopg
@@ -16,6 +17,7 @@ from domain.devices.needs import parse_resources
 from domain.model.states import RouteStatus
 from domain.steering.device_check import NoDevicesError
 from tasks.hosts.heartbeat import Heartbeat
+from tests.support.people.soak_report import leave, size
 from tests.support.rows.databases import engine_on
 from tests.support.rows.deployments import ask, become, read, start_all, write
 from tests.support.rows.hosts import drain, go_down, has, says, up
@@ -26,6 +28,10 @@ SURGE_ALONE = {"strategy": "rolling_update", "spec": {"max_surge": 1, "max_unava
 TWO_OWNERS = """
     SELECT x.host, x.kind, x.device, sum(x.amount) AS held FROM held_devices x
      WHERE x.free_at IS NULL GROUP BY x.host, x.kind, x.device HAVING sum(x.amount) > 1 AND x.device <> ''
+"""
+OWNERS = """
+    SELECT d.name FROM held_devices x JOIN routes r ON r.id = x.route_id JOIN deployments d ON d.id = r.deployment_id
+     WHERE x.free_at IS NULL
 """
 HELD = """
     SELECT x.host || ' ' || x.kind || x.device AS device FROM held_devices x JOIN routes r ON r.id = x.route_id
@@ -206,22 +212,25 @@ def test_two_deployments_at_one_device_never_both_own_it(engine: Engine, databas
     for name in ("left", "right"):
         deploy(engine, name, 0)
     engines = [engine_on(database) for _ in range(4)]
-    coordinators = [coordinator_without_redis(each) for each in engines]
-    wins = set()
-    for number in range(60):
-        for name in ("left", "right"):
-            ask(engine, "scale", deployment=name, desired_replicas=number % 2)
-        threads = [threading.Thread(target=run_until_quiet, args=(each,)) for each in coordinators]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(60)
-        assert read(engine, TWO_OWNERS) == []
-        wins |= set(held(engine))
-        stop_all(engine)
-        start_all(engine)
-    assert wins == {"a gpu0"}
+    coordinators = [coordinator_without_redis(each, chunk=1) for each in engines]  # else one claims both
+    wins = Counter[str]()
+    for _ in range(size("devices", quick=30)):
+        for wanted in (1, 0):
+            for name in ("left", "right"):
+                ask(engine, "scale", deployment=name, desired_replicas=wanted)
+            threads = [threading.Thread(target=run_until_quiet, args=(each,)) for each in coordinators]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join(60)
+            assert [thread for thread in threads if thread.is_alive()] == []
+            assert held(engine) == ["a gpu0"]
+            wins.update(row["name"] for row in read(engine, OWNERS) if wanted)
+            stop_all(engine)
+            start_all(engine)
+        assert held(engine) == []
     assert_nothing_happened_twice(engine)
+    leave("devices", checks=sum(wins.values()), wins=wins)
     for each in engines:
         each.dispose()
 

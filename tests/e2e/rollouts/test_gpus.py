@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.people.soak_report import leave, size
 from tests.support.stack.stack import ROOT, Fleet, service
 from tests.support.stack.waiting import eventually
 
@@ -28,7 +29,7 @@ sys.argv = sys.argv[3:]
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
 IN_PLACE = {"strategy": "rolling_update", "spec": {"max_surge": 1, "max_unavailable": 1}}
-ROLLOUTS = 2
+ROLLOUTS = size("gpus", quick=2)
 
 
 @pytest.fixture
@@ -78,3 +79,4 @@ def test_no_replica_meets_another_one_on_its_device(fleet: Fleet, devices: Path)
         fleet.wait_until_ready("web", name, 3)
     assert not (devices / "deaths").exists()
     assert [rollout["outcome"] for rollout in fleet.rollouts("web")] == ["completed"] * ROLLOUTS
+    leave("gpus", rollouts=ROLLOUTS, faults=2 * ROLLOUTS)
