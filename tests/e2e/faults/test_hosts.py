@@ -144,7 +144,9 @@ def test_a_rollout_ends_as_promised_though_a_machine_is_started_anew_in_the_midd
     (rollout,) = two_hosts.rollouts("web")
     assert (rollout["outcome"], rollout["failed_routes"]) == ("completed", 0), "what a machine ended is no failure"
     lost = [route for route in two_hosts.routes("web", "failed") if route["id"] in ended]
-    assert {route["status_reason"] for route in lost} == {"its process ended while its host west was away"}
+    ways = {"its process ended", "its process was killed by SIGKILL"}  # what keeps its log may outlive it a moment
+    assert {route["status_reason"] for route in lost} <= {f"{way} while its host west was away" for way in ways}
+    assert lost
 
 
 def test_a_rollout_ends_as_promised_though_the_only_machine_is_started_anew_and_its_beat_is_late(fleet: Fleet) -> None:
