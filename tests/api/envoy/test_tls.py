@@ -186,7 +186,7 @@ def test_a_certificate_is_replaced_under_load_without_a_handshake_that_fails(
 
         def caller(*, http2: bool) -> list[str]:
             failed, context = [], authority.context()
-            while not over.is_set():
+            while not over.wait(0.005):
                 try:
                     if ask(url, context, tls_port, http2=http2).status_code != 200:
                         failed.append("status")

@@ -25,7 +25,7 @@ def test_trap_who_comes_between_two_messages_to_the_proxy_waits_as_long_as_the_o
 
         def caller() -> None:
             with closing(http.client.HTTPConnection("127.0.0.1", envoy_edge.envoy.port, timeout=40)) as client:
-                while not over.is_set():
+                while not over.wait(0.01):
                     client.request("GET", web.path)
                     answer = client.getresponse()
                     answer.read()

@@ -25,7 +25,7 @@ OPTIONS = ("--drain-time-s", "1", "--drain-strategy", "immediate", "--parent-shu
 def unanswered(url: str, over: Event) -> list[str]:
     """What callers got but an answer, until it is over."""
     found = []
-    while not over.is_set():
+    while not over.wait(0.005):
         answer = plain_http.get(url)
         if answer.status_code != 200:
             found.append(f"{answer.status_code} {answer.text}")
