@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 APART = {
     "tests/api/envoy/test_any_release.py": "long searches",
+    "tests/api/people/test_many_deployments.py": "a browser",
     "tests/api/people/test_schema.py": "a thousand generated requests",
     "tests/db/schema/test_right_decisions.py": "long searches",
     "tests/domain/laws/judged": "thousands of canaries",

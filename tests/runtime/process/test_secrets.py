@@ -8,11 +8,9 @@ from uuid import uuid4
 import pytest
 
 from domain.revisions.revision import RevisionSpec
-from runtime.docker.docker_runtime import DockerRuntime
 from runtime.host_secrets import MOST_BYTES, HostSecrets, SecretFaultError, UnreadSecretError
 from runtime.process.process_runtime import ProcessRuntime
 from runtime.protocol import ReplicaRequest, ReplicaStartError
-from tests.support.docker.docker_images import asked, body
 from tests.support.workers.runtimes import ended, python
 from tests.support.workers.secrets import VALUE, fault, read
 
@@ -185,15 +183,6 @@ def test_a_process_gets_its_secrets_beside_its_plain_variables(
     ended(runtime, replica.route_id)
     told = json.loads(runtime.log_tail(replica.route_id, 1))
     assert [told[name] for name in ("PLAIN", "DB", "AGAIN")] == ["1", VALUE, VALUE]
-
-
-def test_a_container_gets_its_secrets(
-    docker_runtime: DockerRuntime, secrets: HostSecrets, secrets_folder: Path
-) -> None:
-    code = "mkdir -p /www; echo $DB > /www/index.html; exec httpd -f -p $PORT -h /www"
-    request = asked(code, env={"DB": {"secret": f"file:{secrets_folder}/db"}})
-    given = ReplicaRequest(request.route_id, request.deployment, request.revision, request.spec, secrets.of(request))
-    assert body(docker_runtime.start(given)) == VALUE
 
 
 def test_what_is_missing_is_named_with_its_variable_its_reference_and_the_host(
