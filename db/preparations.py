@@ -12,11 +12,8 @@ from psycopg.rows import dict_row
 
 from db.locking.row_locks import ALWAYS, count_change, lock
 from db.locking.statuses import HAS_LABELS, IS_LACKED
-from domain.model.preparation import Preparation, PreparationState
+from domain.model.preparation import AT_ONCE, Preparation, PreparationState
 from domain.revisions.revision import RevisionSpec, stored_spec
-
-AT_ONCE = 2
-"""Hosts that are prepared for a revision at the same time: all at once would ask a registry for everything at once."""
 
 _TAKES = f"""
     h.down_since IS NULL AND h.deaf_since IS NULL AND h.drained_at IS NULL AND {HAS_LABELS}

@@ -9,7 +9,7 @@ from db.commands.new_revisions import changed_revision
 from db.commands.steering import StoredCase
 from db.views.deployment_views import deployment_named
 from db.views.fleet_views import signs_of_life
-from db.views.planning_views import foreseeable
+from db.views.planning_views import foreseeable, hosts_ahead
 from domain.commands.steering_command import SteeringCommand
 from domain.planning.plan_input import Planned, Subject, says_when_healthy
 from domain.revisions.revision import revision_name
@@ -42,8 +42,9 @@ class DryRunCase(StoredCase):
         if isinstance(revision, str):
             return self.activation(revision, supersede=self.command.supersede)
         name = revision.name or revision_name(self.deployment.name, revision.spec)
-        labels = revision.spec.hosts
-        return replace(self._unstored(name, self.command.supersede), labels=labels, hosts=self.hosts(labels))
+        labels, ahead = revision.spec.hosts, hosts_ahead(self.connection, revision.spec.model_dump())
+        request = replace(self._unstored(name, self.command.supersede), labels=labels, hosts=self.hosts(labels))
+        return replace(request, prepares=ahead.preparations is not None, devices=ahead.devices)
 
     def same_again(self) -> ActivationRequest:
         """The activation of a new revision with the content of the current one. Raises WrongStateError."""
@@ -66,4 +67,6 @@ def dry_run(connection: Connection, command: SteeringCommand) -> Planned:
     runs = after.deploying_revision_id or after.current_revision_id
     row = connection.execute(_SPEC, (runs, view.current_revision_id, runs)).fetchone()
     is_checked, missing_evidence = row is None or says_when_healthy(row[0]), signs_of_life(connection).missing_evidence
+    if row:
+        after = hosts_ahead(connection, row[0], runs).prepared(after)
     return Planned(Subject(after, is_checked, missing_evidence), now_foreseeable.learned, now_foreseeable.now)

@@ -1,5 +1,6 @@
 """Reads for plans, replays, and explanations of a wait."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Any, NamedTuple, Self
@@ -8,6 +9,7 @@ from uuid import UUID
 from psycopg import Connection
 
 from db.connection.arrays import named_row
+from db.devices import read_ledger
 from db.fleet_gates import gates_of
 from db.judge_evidence import evidence_of
 from db.locking.statuses import IS_LACKED, lifecycle_status, start_failures
@@ -16,22 +18,27 @@ from db.views.deployment_views import deployment_named
 from db.views.fleet_views import SignsOfLife, signs_of_life
 from db.views.rollout_views import RolloutView, rollouts_by_id
 from db.views.route_views import failing_start
-from db.views.timeline import RevisionView, StepView
+from db.views.timeline import RevisionAhead, RevisionView, StepView
 from db.views.unplaced import why_without_host
 from domain.cycle.effects import routes_after
 from domain.cycle.recording import changes_from_json, inputs_from_json
 from domain.cycle.rollout import is_judged, wait_in_words, with_evidence
+from domain.devices.ledger import Demand
+from domain.devices.room import DeviceRoom
 from domain.model.canary import Sums
 from domain.model.decision import RouteChanges
 from domain.model.deployment import Deployment, Hold, Route, StartFailures
 from domain.model.picture import picture
+from domain.model.preparation import Preparation, PreparationState
 from domain.model.states import Verdict
-from domain.planning.plan_input import Planned, Subject, WaitContext, after_activation, says_when_healthy
+from domain.planning.plan_input import HostsAhead, Planned, Subject, WaitContext, after_activation, says_when_healthy
 from domain.planning.replica_timings import Timings
+from domain.revisions.host_labels import has_labels
 from domain.steering.activation import ActivationRequest
+from domain.steering.device_check import DeviceCase, NoDevicesError
 from domain.steering.gates import OpenRollout
 from domain.strategies.builtin import stored_policy
-from domain.text.errors import RevisionNotFoundError, RolloutNotFoundError
+from domain.text.errors import RevisionNotFoundError, RolloutNotFoundError, RollwayError
 from domain.traffic.wire import known_wire
 
 
@@ -104,10 +111,22 @@ _REPLICAS = """
 _WAKES = """
     SELECT extract(epoch FROM s.at - o.started_at)::float8
       FROM (SELECT * FROM rollouts WHERE deployment_id = %s AND started_at < %s ORDER BY started_at DESC LIMIT %s) o
-      JOIN rollout_steps s ON s.rollout_id = o.id AND s.step_no = 1
+      JOIN rollout_steps s ON s.rollout_id = o.id AND s.step_no = 1 AND s.phase <> 'deploying_preparing'
      WHERE o.outcome IS NOT NULL ORDER BY o.started_at
 """
 """The times from the command to the first decision; nothing else comes between the two."""
+
+_PREPARATIONS = """
+    SELECT extract(epoch FROM ended_at - started_at)::float8
+      FROM (SELECT * FROM preparations WHERE deployment_id = %s AND started_at < %s AND state = 'done'
+             ORDER BY started_at DESC LIMIT %s) newest ORDER BY started_at
+"""
+
+_TAKE_REPLICAS = """
+    SELECT h.name, h.labels, h.down_since IS NULL AND h.deaf_since IS NULL AND h.drained_at IS NULL AS is_open,
+           p.state IS NOT DISTINCT FROM 'done' AS is_prepared
+      FROM hosts h LEFT JOIN preparations p ON p.revision_id = %s AND p.host = h.name ORDER BY h.name
+"""
 
 _FAILURES = """
     SELECT failed_revision_id, failed_starts, last_failed_at, came_up_at, short_lives FROM deployments WHERE id = %s
@@ -156,6 +175,7 @@ def learned_of(connection: Connection[Any], deployment_id: UUID, before: datetim
     parameters = (deployment_id, before or "infinity", _REMEMBERED)
     (replicas,) = connection.cursor(row_factory=named_row(_Replicas)).execute(_REPLICAS, parameters).fetchall()
     wakes = connection.execute(_WAKES, parameters).fetchall()
+    preparations = connection.execute(_PREPARATIONS, parameters).fetchall()
     return Timings(
         starts=tuple(replicas.starts or ()),
         stops=tuple(replicas.stops or ()),
@@ -163,6 +183,7 @@ def learned_of(connection: Connection[Any], deployment_id: UUID, before: datetim
         failed_starts=replicas.failed,
         never_up=replicas.never_up,
         revisions=replicas.revisions,
+        preparations=tuple(seconds for (seconds,) in preparations),
     )
 
 
@@ -198,9 +219,57 @@ def planned_activation(view: DeploymentView, present: Foreseeable, revision: Rev
     policy = stored_policy(view.policy) if view.policy else None
     request = ActivationRequest(revision.id, name, view.deploying_revision, policy)
     speaks = str(known_wire(revision.wire)) if revision.speaks_otherwise else ""
-    activated = after_activation(present.deployment, request, present.now)
+    ahead = revision.ahead or RevisionAhead()
+    hosts = HostsAhead(preparations=ahead.preparations)
+    activated = replace(after_activation(present.deployment, request, present.now, hosts), devices=_room(revision))
+    if ahead.refusal:
+        raise NoDevicesError(ahead.refusal, deployment=view.name, revision=name)
     subject = Subject(activated, _is_checked(revision), speaks=speaks)
     return Planned(subject, present.learned, present.now)
+
+
+def _room(revision: RevisionView) -> DeviceRoom | None:
+    ahead = revision.ahead
+    if ahead is None or ahead.room is None:
+        return None
+    return DeviceRoom({revision.id: ahead.room}, {revision.id: ahead.shortage}, ahead.turns, ahead.frees_at)
+
+
+def revision_ahead(connection: Connection[Any], view: DeploymentView, revision: RevisionView) -> RevisionAhead | None:
+    """Show what replicas of a revision would find on hosts, if they need devices, or hosts are prepared for them."""
+    hosts = hosts_ahead(connection, revision.spec, revision.id)
+    if hosts == HostsAhead():
+        return None
+    ahead = RevisionAhead(preparations=hosts.preparations)
+    policy = stored_policy(view.policy) if view.policy else None
+    request = ActivationRequest(revision.id, revision.name, view.deploying_revision, policy)
+    try:
+        devices = after_activation(view.snapshot, request, view.now, hosts).devices
+    except NoDevicesError as refusal:
+        return replace(ahead, refusal=refusal.message)
+    except RollwayError:  # another one is deployed now, or the deployment is gone: that is no matter of hosts
+        return ahead
+    if devices is None:
+        return ahead
+    room, shortage = devices.free[revision.id], devices.shortage.get(revision.id, "")
+    return replace(ahead, room=room, shortage=shortage, turns=devices.turns, frees_at=devices.frees_at)
+
+
+def hosts_ahead(connection: Connection[Any], spec: Mapping[str, Any], revision_id: UUID | None = None) -> HostsAhead:
+    """Read what a revision with this spec would find. `revision_id`: it is known, so hosts may be prepared for it."""
+    needs, labels, prepares = spec.get("needs"), spec.get("hosts") or {}, spec.get("prepare") is not None
+    if not needs and not prepares:
+        return HostsAhead()
+    rows = connection.execute(_TAKE_REPLICAS, (revision_id,)).fetchall()
+    takes = [(name, *rest) for name, own, *rest in rows if has_labels(labels, name, own)]
+    demand = Demand(needs, [name for name, *_ in takes] if labels else None) if needs else None
+    states = {True: PreparationState.DONE, False: PreparationState.WAITING}
+    return HostsAhead(
+        DeviceCase(demand, read_ledger(connection)) if demand else None,
+        tuple(Preparation(name, states[is_prepared]) for name, is_open, is_prepared in takes if is_open)
+        if prepares
+        else None,
+    )
 
 
 def planned_rest(present: Foreseeable, runs: RevisionView | None) -> Planned:

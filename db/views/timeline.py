@@ -16,6 +16,7 @@ from db.views.fleet_views import SignsOfLife, signs_of_life
 from db.views.rollout_views import RolloutView, rollouts_by_id
 from db.views.route_views import ONLY_FAILED, FailingStart, failing_start
 from domain.cycle.step_deltas import Chain
+from domain.model.preparation import Preparation
 from domain.revisions.secret_refs import differ_unseen, masked
 
 REVISIONS = f"""
@@ -38,11 +39,29 @@ _STEPS = """
 """
 
 
+@dataclass(frozen=True, slots=True)
+class RevisionAhead:
+    """What replicas of a revision find on hosts, were it activated now.
+
+    `room`: the number that find devices; None: they need none. `shortage`: which devices are in use. `turns`: the
+    replicas that leave in its place, in their order. `frees_at`: when devices of one that has gone are free. `refusal`:
+    why it could never move. `preparations`: of the hosts; None: they are not prepared.
+    """
+
+    room: int | None = None
+    shortage: str = ""
+    turns: tuple[UUID, ...] = ()
+    frees_at: datetime | None = None
+    refusal: str = ""
+    preparations: tuple[Preparation, ...] | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RevisionView:
     """A revision with its spec as JSON. `only_failed`: its replicas have failed, and none has ever come up.
 
     `wire`: the `protocol` and `upstream_tls` of its replicas; `speaks_otherwise`: whether running replicas have others.
+    `ahead`: of one that is shown by itself, where it needs devices or prepares hosts.
     """
 
     id: UUID
@@ -52,6 +71,7 @@ class RevisionView:
     only_failed: bool = False
     wire: dict[str, Any] = field(default_factory=dict)
     speaks_otherwise: bool = False
+    ahead: RevisionAhead | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

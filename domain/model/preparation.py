@@ -4,6 +4,9 @@ from dataclasses import dataclass
 
 from domain.model.states import Word
 
+AT_ONCE = 2
+"""Hosts that are prepared for a revision at the same time: all at once would ask a registry for everything at once."""
+
 
 class PreparationState(Word):
     """How far a host is with the preparation of a revision."""

@@ -1,15 +1,18 @@
 """The inputs of planning: a deployment as a command would leave it, and its surroundings."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from domain.model.deployment import Deployment
+from domain.model.preparation import Preparation
+from domain.model.states import PREPARING
 from domain.planning.replica_timings import Timings
 from domain.steering.activation import ActivationRequest, activate
 from domain.steering.command_effect import Context
+from domain.steering.device_check import DeviceCase
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +71,29 @@ class Planned:
     now: datetime
 
 
-def after_activation(deployment: Deployment, request: ActivationRequest, now: datetime) -> Deployment:
+@dataclass(frozen=True, slots=True)
+class HostsAhead:
+    """The devices for replicas of a revision that is to be activated, and how far hosts are that are to be prepared.
+
+    None where it needs no devices, or prepares no hosts.
+    """
+
+    devices: DeviceCase | None = None
+    preparations: tuple[Preparation, ...] | None = None
+
+    def prepared(self, deployment: Deployment) -> Deployment:
+        """The deployment with how far its hosts are, if they are prepared first."""
+        if deployment.status != PREPARING:
+            return deployment
+        return replace(deployment, preparations=self.preparations or ())
+
+
+def after_activation(
+    deployment: Deployment, request: ActivationRequest, now: datetime, hosts: HostsAhead
+) -> Deployment:
     """The deployment after an activation. Raises the refusals of `domain.steering.activation`."""
-    return activate(deployment, request, Context("in a plan", now, _NO_ROLLOUT_YET)).deployment
+    request = replace(request, prepares=hosts.preparations is not None, devices=hosts.devices)
+    return hosts.prepared(activate(deployment, request, Context("in a plan", now, _NO_ROLLOUT_YET)).deployment)
 
 
 def says_when_healthy(spec: Mapping[str, Any]) -> bool:

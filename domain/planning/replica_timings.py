@@ -29,8 +29,9 @@ class Timings:
     """Times in seconds, as they were measured; none where nothing is known yet.
 
     `starts`: from creation until healthy. `stops`: from drain until gone. `wakes`: from a change until its decision.
-    The oldest first. `failed_starts`: the number of other replicas that never came up, though some of
-    their revision did. `never_up`: the number of `revisions` of which none did; their mistakes predict nothing.
+    `preparations`: of one host. The oldest first. `failed_starts`: the number of other replicas that never came up,
+    though some of their revision did. `never_up`: the number of `revisions` of which none did; their mistakes predict
+    nothing.
     """
 
     starts: tuple[float, ...] = ()
@@ -39,6 +40,7 @@ class Timings:
     failed_starts: int = 0
     never_up: int = 0
     revisions: int = 0
+    preparations: tuple[float, ...] = ()
 
     @property
     def failure_rate(self) -> float:

@@ -7,7 +7,7 @@ Where the order in which replicas come up and stop makes no difference, the wave
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
@@ -18,6 +18,7 @@ from domain.cycle.evaluator import EVALUATOR
 from domain.cycle.rollout import guard_of
 from domain.handlers.check_replica import budget_at_rest
 from domain.model.deployment import Deployment
+from domain.model.preparation import PreparationState
 from domain.model.states import RouteStatus
 from domain.planning.plan_input import Subject
 from domain.planning.replica_timings import Span, Timings, in_words
@@ -25,6 +26,7 @@ from domain.planning.run import Course, Wave, course
 from domain.planning.simulator import Draw, LearnedFates
 from domain.replicas.health import RUNS_WELL
 from domain.strategies.budget import Budget
+from domain.text.numbers import number_of
 
 _OFTEN = 0.05
 """The share of failed starts from which they deserve a warning."""
@@ -88,6 +90,9 @@ def _about_times(deployment: Deployment, timings: Timings, others: Sequence[Cour
         yield f"no start of a replica of {deployment.name} is on record yet: no timing data"
     elif back:
         yield f"in {len(back)} of {len(others)} runs it goes back though no replica fails: {back[0]}"
+    unprepared = sum(each.state is not PreparationState.DONE for each in deployment.preparations)
+    if unprepared and timings.starts and not timings.preparations:
+        yield f"{number_of(unprepared, 'host')} to be prepared first, and none was yet: that time comes on top"
 
 
 def about_slow_starts(deployment: Deployment, now: datetime, timings: Timings) -> Iterator[str]:
@@ -222,7 +227,7 @@ def _others(deployment: Deployment, now: datetime, timings: Timings, draw: Draw,
 
 def _varied(timings: Timings) -> Timings:
     """Give times where nothing is learned that still differ, so that it shows whether their order matters."""
-    return Timings(timings.starts or (1.0, 2.0), timings.stops or (1.0, 2.0), timings.wakes)
+    return replace(timings, starts=timings.starts or (1.0, 2.0), stops=timings.stops or (1.0, 2.0))
 
 
 def _planned(typical: Course, alike: Sequence[Course]) -> tuple[PlannedWave, ...]:

@@ -26,12 +26,14 @@ from domain.cycle.rollout import weight_known
 from domain.cycle.transitions import ClassifiedDecision
 from domain.handlers.dispatch import cycle, woken_by
 from domain.model.deployment import Deployment, Route
-from domain.model.states import RouteStatus
+from domain.model.preparation import AT_ONCE, PreparationState
+from domain.model.states import PREPARING, RouteStatus
 from domain.planning.replica_timings import Timings
 from domain.replicas.status_reports import reported
 
 Change = tuple[Route, datetime, RouteStatus]
 """A replica, the time of its next change, and that change."""
+_OPEN = (PreparationState.WAITING, PreparationState.RUNNING)
 MOST_LOOKS = 100_000
 """A deployment that needs more looks than this never rests: its decisions are wrong."""
 
@@ -60,6 +62,10 @@ class Fates:
     def of_replica(self) -> Fate:
         return self.same
 
+    def prepare_seconds(self) -> float:
+        """The seconds that one host takes to be prepared."""
+        return 0
+
     def wake_seconds(self) -> float:
         """The seconds from the news of a replica to the look that follows."""
         return 0
@@ -87,6 +93,7 @@ class World:
     fates: Fates = field(default_factory=Fates)
     looks: list[SimulatedLook] = field(default_factory=list)
     fate_of: dict[UUID, Fate] = field(default_factory=dict)
+    prepared_at: dict[str, datetime] = field(default_factory=dict)
     due_at: datetime | None = None
     places: Mapping[UUID, int] = field(init=False)
     """By revision that needs devices, how many replicas have room where nobody else takes or leaves any."""
@@ -117,6 +124,9 @@ class World:
         if by_now := [(route.id, status) for route, at, status in changes if at <= self.at]:
             self._replicas_change(by_now)
             self.look_soon()
+        if ready := [host for host, at in self._preparations() if at <= self.at]:
+            self.deployment = _with_prepared(self.deployment, ready)
+            self.look_soon()
         if self.due_at is not None and self.due_at <= self.at:
             self._look()
         return True
@@ -146,7 +156,7 @@ class World:
         return replace(self.deployment, devices=replace(self.deployment.devices, free=free))
 
     def _next_look(self, due_at: datetime | None) -> datetime | None:
-        if due_at is None:
+        if due_at is None or any(self._preparations()):  # until then nothing but the end of a preparation matters
             return None
         later = self.fates.alarm_seconds() if due_at > self.at else self.fates.wake_seconds()
         return max(due_at, self.at) + _seconds(later)
@@ -154,7 +164,7 @@ class World:
     def _next(self, changes: Iterable[Change]) -> datetime | None:
         if woken_by(self.deployment.status) is None:
             return None
-        times = (self.due_at, *(at for _, at, _ in changes))
+        times = (self.due_at, *(at for _, at, _ in changes), *(at for _, at in self._preparations()))
         return min((at for at in times if at is not None), default=None)
 
     def _changes(self) -> Iterator[Change]:
@@ -169,6 +179,16 @@ class World:
                     yield route, route.status_changed_at + _seconds(lives), RouteStatus.FAILED
                 case RouteStatus.TERMINATING if (at := self._stops(route)) is not None:
                     yield route, at, RouteStatus.TERMINATED
+
+    def _preparations(self) -> Iterator[tuple[str, datetime]]:
+        """Yield the hosts that are at it, and when each is prepared."""
+        is_preparing = self.deployment.status == PREPARING and self.deployment.desired_replicas
+        open_ones = [each for each in self.deployment.preparations if is_preparing and each.state in _OPEN]
+        for each in sorted(open_ones, key=lambda each: each.state is PreparationState.WAITING)[:AT_ONCE]:
+            if each.host not in self.prepared_at:
+                rest = max(0.0, self.fates.prepare_seconds() - (each.seconds or 0.0))
+                self.prepared_at[each.host] = self.at + _seconds(rest)
+            yield each.host, self.prepared_at[each.host]
 
     def _replicas_change(self, becomes: Sequence[tuple[UUID, RouteStatus]]) -> None:
         """Apply changes, failures first, as one report of all does."""
@@ -193,6 +213,13 @@ def with_status(
 ) -> Deployment:
     """The deployment once these statuses are reported."""
     return reported(deployment, dict.fromkeys(ids, status), now, blame=blame)
+
+
+def _with_prepared(deployment: Deployment, hosts: Sequence[str]) -> Deployment:
+    preparations = (
+        replace(each, state=PreparationState.DONE) if each.host in hosts else each for each in deployment.preparations
+    )
+    return replace(deployment, preparations=tuple(preparations))
 
 
 def without(deployment: Deployment, ids: Iterable[UUID]) -> Deployment:
@@ -239,6 +266,10 @@ class LearnedFates(Fates):
             start_seconds=self._one_of(self.timings.starts, _ASSUMED_START_SECONDS, self.replicas),
             stop_seconds=self._one_of(self.timings.stops, _ASSUMED_STOP_SECONDS, self.replicas),
         )
+
+    def prepare_seconds(self) -> float:
+        """The seconds that one host takes to be prepared; 0 where none was."""
+        return self._one_of(self.timings.preparations, 0, _FEWEST)
 
     def wake_seconds(self) -> float:
         """The seconds from the news of a replica to the look that follows."""

@@ -169,12 +169,6 @@ def revisions(
     return page_of(revisions_page(connection, view.id, page.cursor, page.limit, page.prefix))
 
 
-def revision(connection: Connection, request: ReadRequest[Parameters]) -> Annotated[Document, Shape((RevisionView,))]:
-    """One, the values of its variables masked."""
-    view, name = view_of(connection, request), request.path["revision"]
-    return asdict(revision_found(revision_shown(connection, view.id, name), view.name, name))
-
-
 def revision_difference(connection: Connection, request: ReadRequest[DifferenceParameters]) -> Compared:
     """Two revisions, their values masked; `hidden` names the variables whose values differ nevertheless."""
     view, names = view_of(connection, request), (request.path["revision"], request.parameters.other)

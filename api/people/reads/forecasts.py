@@ -2,14 +2,14 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any
 
 from psycopg import Connection
 
 from api.people.doors import BUTTONS, Button, button_of
 from api.people.plans.workers import AskedPlan
-from api.people.reads.deployment_reads import Document, view_of
+from api.people.reads.deployment_reads import Document, revision_found, view_of
 from api.people.reads.read_table import Shape
 from api.people.requests import Parameters, ReadRequest
 from db.commands.apply.difference import DocumentDifference, differences
@@ -18,7 +18,9 @@ from db.commands.apply.settings_undo import settings_to_put_back
 from db.commands.dry_run import dry_run
 from db.replicas.report_commands import on_host
 from db.views.fleet_settings import has_subscriptions
+from db.views.planning_views import revision_ahead
 from db.views.rollout_records import past_of
+from db.views.timeline import RevisionView, revision_shown
 from domain.commands.apply.document import Apply, ToApply
 from domain.commands.apply.templates import TEMPLATES, Template
 from domain.commands.base import Command, DeploymentCommand
@@ -173,6 +175,13 @@ def drain_ahead(connection: Connection, request: ReadRequest[Parameters]) -> Dra
     host = request.path["host"]
     deployments, stay = on_host(connection, host)
     return DrainAhead(host, deployments, stay, drained({"deployments": deployments, "stay": stay}))
+
+
+def revision(connection: Connection, request: ReadRequest[Parameters]) -> Annotated[Document, Shape((RevisionView,))]:
+    """One, the values of its variables masked; `ahead`: what its replicas would find on hosts."""
+    view, name = view_of(connection, request), request.path["revision"]
+    found = revision_found(revision_shown(connection, view.id, name), view.name, name)
+    return asdict(replace(found, ahead=revision_ahead(connection, view, found)))
 
 
 _AHEAD = {

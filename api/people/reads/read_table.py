@@ -122,7 +122,7 @@ READS: Sequence[Read] = (
     Read("GET", "/v1/deployments", _VIEWER, f"{_HERE}.deployment_reads.deployments"),
     Read("GET", DEPLOYMENT, _VIEWER, f"{_HERE}.deployment_reads.deployment", has_etag=True),
     Read("GET", f"{DEPLOYMENT}/revisions", _VIEWER, f"{_HERE}.deployment_reads.revisions"),
-    Read("GET", _REVISION, _VIEWER, f"{_HERE}.deployment_reads.revision"),
+    Read("GET", _REVISION, _VIEWER, f"{_HERE}.forecasts.revision"),
     Read("GET", f"{_REVISION}/difference", _VIEWER, f"{_HERE}.deployment_reads.revision_difference"),
     Read("GET", f"{DEPLOYMENT}/rollouts", _VIEWER, f"{_HERE}.deployment_reads.rollouts"),
     Read("GET", f"{DEPLOYMENT}/receipts", _VIEWER, f"{_HERE}.deployment_reads.receipts"),

@@ -1,6 +1,5 @@
 """Foretells the effects of applying documents: each deployment as its document's commands would leave it."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -10,24 +9,19 @@ from psycopg import Connection
 
 from db.commands.apply.difference import stored_of
 from db.connection.transactions import database_now
-from db.devices import read_ledger
 from db.views.deployment_views import existing_deployments
-from db.views.planning_views import foreseeable
+from db.views.planning_views import foreseeable, hosts_ahead
 from db.views.unplaced import labels_by_host
 from domain.commands.apply.document import Apply, Document
 from domain.commands.apply.expansion import Stored, notes, parts
 from domain.commands.base import Command
 from domain.commands.deployment_commands import Scale
 from domain.commands.rollout_commands import ActivateRevision, Retry
-from domain.devices.ledger import Demand, Ledger
 from domain.model.deployment import Deployment
 from domain.model.states import DeploymentLifecycleStatus, Lifecycle
 from domain.planning.plan_input import Planned, Subject, after_activation, says_when_healthy
 from domain.planning.replica_timings import Timings
-from domain.revisions.host_labels import Labels, has_labels
-from domain.revisions.revision import RevisionSpec
 from domain.steering.activation import ActivationRequest
-from domain.steering.device_check import DeviceCase
 from domain.steering.verbs import scale, try_now
 
 _PENDING = DeploymentLifecycleStatus(Lifecycle.PENDING)
@@ -48,19 +42,6 @@ class AppliedAhead:
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Hosts:
-    """The labels of the hosts, and the devices there."""
-
-    labels: Mapping[str, Labels]
-    ledger: Ledger
-
-    def devices(self, spec: RevisionSpec) -> DeviceCase | None:
-        """What its replicas need, where they need some."""
-        fit = [name for name, labels in self.labels.items() if has_labels(spec.hosts, name, labels)]
-        return DeviceCase(Demand(spec.needs, fit if spec.hosts else None), self.ledger) if spec.needs else None
-
-
 def applied_ahead(connection: Connection[Any], apply: Apply) -> list[AppliedAhead]:
     """Preview each document by itself. Raises what `domain.commands.apply.expansion.parts` raises."""
     return [_applied_ahead(connection, apply, document) for document in apply.documents]
@@ -72,9 +53,9 @@ def _applied_ahead(connection: Connection[Any], apply: Apply, document: Document
     foreseeable_now = foreseeable(connection, view) if view else None
     now = foreseeable_now.now if foreseeable_now else database_now(connection)
     after = foreseeable_now.deployment if foreseeable_now else _created(document, now)
-    found_parts, hosts = parts(document, stored, apply), _Hosts(labels_by_host(connection), read_ledger(connection))
+    found_parts = parts(document, stored, apply)
     for part in found_parts:
-        after = _after(after, part.command, document, stored, now, hosts)
+        after = _after(connection, after, part.command, document, stored, now)
     runs = (stored.deployment.current if stored.deployment else None) or ""
     revision = document.revision_name or runs
     is_checked = document.revision is None or says_when_healthy(document.revision.spec.model_dump())
@@ -90,12 +71,12 @@ def _created(document: Document, now: datetime) -> Deployment:
 
 
 def _after(  # noqa: PLR0913  (all that an activation is decided by)
+    connection: Connection[Any],
     deployment: Deployment,
     command: Command,
     document: Document,
     stored: Stored,
     now: datetime,
-    hosts: _Hosts,
 ) -> Deployment:
     """The deployment after one part; parts that only describe leave it as it is."""
     match command:
@@ -110,10 +91,10 @@ def _after(  # noqa: PLR0913  (all that an activation is decided by)
             request = ActivationRequest(
                 *(revision_id, name, deploying, policy, supersede, desired),
                 labels=spec.hosts if spec else {},
-                hosts=hosts.labels,
-                devices=hosts.devices(spec) if spec else None,
+                hosts=labels_by_host(connection) if spec and spec.hosts else {},
             )
-            return after_activation(deployment, request, now)
+            hosts = hosts_ahead(connection, spec.model_dump() if spec else {}, revision_id)
+            return after_activation(deployment, request, now, hosts)
         case Retry():
             return try_now(deployment).deployment
     return deployment

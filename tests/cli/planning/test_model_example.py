@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import Engine
 
 from stack.home.folder import project_root
-from tests.cli.conftest import Ended, Rollway
+from tests.cli.conftest import Rollway
 from tests.support.rows.deployments import read, start_all
 from tests.support.rows.hosts import has
 from tests.support.workers.coordinators import coordinator_without_redis, run_until_quiet
@@ -32,6 +32,7 @@ def change(file: Path, *changes: tuple[str, str]) -> None:
     file.write_text(text, encoding="utf-8")
 
 
+HOSTS_PREPARED = COMPLETED = (0, 0)
 NEXT = ("Qwen/Qwen3-8B", "Qwen/Qwen3-8B-AWQ")
 
 
@@ -44,10 +45,19 @@ def serve(rollway: Rollway, engine: Engine) -> None:
 
 def refusal(rollway: Rollway, file: Path) -> str:
     """What planning and applying are refused with, both the same."""
-    ended: list[Ended] = [rollway(word, "-f", str(file)) for word in ("plan", "apply")]
+    ended = [rollway(word, "-f", str(file)) for word in ("plan", "apply")]
     assert [each.code for each in ended] == [1, 1]
     (sentence,) = {" ".join(each.err.split()) for each in ended}
     return sentence
+
+
+def refusal_by_name(rollway: Rollway, file: Path) -> str:
+    """What planning the revision by its name is refused with, once it is known."""
+    assert rollway("apply", "-f", str(file), "--no-activate").code == 0
+    (newest, *_) = json.loads(rollway("revisions", "list", "chat", "--json").out)
+    ended = rollway("plan", "chat", newest["name"])
+    assert ended.code == 1
+    return " ".join(ended.err.split())
 
 
 def waves(rollway: Rollway, file: Path) -> list[tuple[int, int]]:
@@ -62,9 +72,9 @@ def test_each_replica_has_a_gpu_and_a_rollout_goes_in_place(rollway: Rollway, en
     serve(rollway, engine)
     assert [row["device"] for row in read(engine, HELD)] == ["a gpu0", "b gpu0"]
     change(file, NEXT)
-    assert waves(rollway, file) == [(0, 1), (1, 0), (0, 1), (1, 0), (0, 0)]
+    assert waves(rollway, file) == [HOSTS_PREPARED, (0, 1), (1, 0), (0, 1), (1, 0), COMPLETED]
     has(engine, "c", "gpu=1")
-    assert waves(rollway, file) == [(1, 1), (0, 1), (1, 0), (0, 0)]
+    assert waves(rollway, file) == [HOSTS_PREPARED, (1, 1), (0, 1), (1, 0), COMPLETED]
     assert rollway("apply", "-f", str(file)).code == 0
 
 
@@ -83,7 +93,7 @@ def test_a_second_set_needs_room_for_all_of_it(rollway: Rollway, engine: Engine,
     change(file, NEXT, *blue_green)
     assert (
         "blue_green runs 2 new replicas next to the old ones, each needs a GPU, and there is room for 1; "
-        "roll in place ('rollway policy chat --set " in refusal(rollway, file)
+        "roll in place ('rollway policy chat --set " in refusal(rollway, file) == refusal_by_name(rollway, file)
     )
     has(engine, "b", "gpu=1")
     assert rollway("apply", "-f", str(file)).code == 0
@@ -97,7 +107,7 @@ def test_where_none_may_be_missing_and_every_gpu_is_taken_it_is_refused(
     change(file, NEXT, (IN_PLACE, "spec: {max_surge: 1, max_unavailable: 0}"))
     assert (
         "a new replica needs a GPU: 2 of 2 in use, 1 old one must leave before a new one finds room, and 0 may be "
-        "missing (max_unavailable); let 1 be missing (" in refusal(rollway, file)
+        "missing (max_unavailable); let 1 be missing (" in refusal(rollway, file) == refusal_by_name(rollway, file)
     )
     has(engine, "b", "gpu=1")
     assert rollway("apply", "-f", str(file)).code == 0

@@ -8,15 +8,20 @@ import pytest
 from psycopg import Connection
 from sqlalchemy import Engine
 
+from db.commands.dry_run import dry_run
 from db.connection.transactions import in_transaction
 from db.views.deployment_views import deployment_named
-from db.views.planning_views import foreseeable, learned_of, planned_activation, planned_rest
-from db.views.timeline import revision_named
+from db.views.planning_views import foreseeable, learned_of, planned_activation, planned_rest, revision_ahead
+from db.views.timeline import RevisionAhead, revision_named
+from domain.commands.rollout_commands import ActivateRevision
+from domain.model.preparation import Preparation, PreparationState
 from domain.planning.plan_input import Planned
 from domain.planning.replica_timings import Timings
 from domain.text.errors import DeploymentNotFoundError, RevisionNotFoundError
 from tests.support.pictures.pictures import PENDING, PROVISIONING
-from tests.support.rows.deployments import SPEC, Made, make_deployment, write
+from tests.support.rows.deployments import SPEC, Made, ask, make_deployment, read, write
+from tests.support.rows.hosts import has, up
+from tests.support.workers.coordinators import coordinator_without_redis, run_until_quiet
 
 CHECKED: Mapping[str, Any] = {**SPEC, "health_check": {"path": "/health"}}
 EXTERNAL: Mapping[str, Any] = {"runtime": "external", "external": {"template": "gpu"}}
@@ -94,3 +99,62 @@ def test_mistakes_of_revisions_that_never_came_up_are_counted_apart(engine: Engi
 
 def learned_in(engine: Engine, made: Made) -> Timings:
     return in_transaction(engine, partial(learned_of, deployment_id=made.id))
+
+
+def test_how_long_hosts_took_to_be_prepared_is_learned_and_is_no_wake(engine: Engine) -> None:
+    made = make_deployment(engine, "■■■", spec={**SPEC, "prepare": {"command": ["fetch"]}})
+    write(
+        engine,
+        """
+        INSERT INTO preparations (revision_id, deployment_id, host, state, started_at, ended_at)
+        SELECT current_revision_id, id, 'a', 'done', now() - interval '90 s', now() - interval '30 s' FROM deployments
+        UNION ALL SELECT current_revision_id, id, 'b', 'failed', now() - interval '9 s', now() FROM deployments
+        """,
+    )
+    up(engine, "a", "b")
+    ask(engine, "activate_revision", deployment="web", revision="v2")
+    write(engine, "UPDATE rollouts SET started_at = started_at - interval '1 hour'")
+    write(engine, "UPDATE deployments SET desired_replicas = 0")
+    run_until_quiet(coordinator_without_redis(engine))
+    phases = [row["phase"] for row in read(engine, "SELECT phase FROM rollout_steps ORDER BY step_no")]
+    assert phases[0] == "deploying_preparing"
+    write(engine, "UPDATE rollouts SET ended_at = now(), outcome = 'completed' WHERE outcome IS NULL")
+    learned = learned_in(engine, made)
+    assert (learned.preparations, learned.wakes) == ((60.0,), ())
+
+
+def test_a_revision_that_is_shown_says_what_it_would_find_on_hosts(engine: Engine) -> None:
+    has(engine, "a", "gpu=1")
+    up(engine, "b")
+    spec = {**SPEC, "needs": {"gpu": 1}, "prepare": {"command": ["fetch"]}}
+    make_deployment(engine, "", n=1, status=PENDING)
+    ask(engine, "add_revision", deployment="web", name="v3", spec=spec)
+    ahead = ahead_of(engine, "v3")
+    assert ahead is not None
+    assert (ahead.room, ahead.refusal) == (1, "")
+    assert ahead.preparations == (
+        Preparation("a", PreparationState.WAITING),
+        Preparation("b", PreparationState.WAITING),
+    )
+    write(engine, "UPDATE deployments SET desired_replicas = 2")
+    refused = ahead_of(engine, "v3")
+    assert refused is not None
+    assert "web cannot move to v3: each replica needs a GPU, and all hosts have room for 1 of 2" in refused.refusal
+
+
+def ahead_of(engine: Engine, revision: str) -> RevisionAhead | None:
+    def read(connection: Connection) -> RevisionAhead | None:
+        view = deployment_named(connection, "web")
+        found = revision_named(connection, view.id, revision)
+        assert found is not None
+        return revision_ahead(connection, view, found)
+
+    return in_transaction(engine, read)
+
+
+def test_a_command_is_foretold_with_the_hosts_that_it_prepares(engine: Engine) -> None:
+    up(engine, "a", "b")
+    make_deployment(engine, "■■■", spec={**SPEC, "prepare": {"command": ["fetch"]}})
+    command = ActivateRevision(request_id="r", deployment="web", revision="v2")
+    planned = in_transaction(engine, partial(dry_run, command=command))
+    assert [each.host for each in planned.subject.deployment.preparations] == ["a", "b"]

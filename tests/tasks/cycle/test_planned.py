@@ -11,7 +11,7 @@ from db.connection.transactions import in_transaction
 from db.views.deployment_views import deployment_named
 from db.views.planning_views import Foreseeable, foreseeable
 from domain.model.states import RouteStatus
-from domain.planning.plan_input import Subject, after_activation
+from domain.planning.plan_input import HostsAhead, Subject, after_activation
 from domain.planning.replica_timings import Timings
 from domain.planning.rollout_plan import Plan, plan
 from domain.steering.activation import ActivationRequest
@@ -31,7 +31,7 @@ def known(engine: Engine) -> Foreseeable:
 def planned(engine: Engine, made: Made, policy: dict[str, Any]) -> Plan:
     found = known(engine)
     request = ActivationRequest(made.v2, "v2", None, parse_policy(policy))
-    subject = Subject(after_activation(found.deployment, request, found.now))
+    subject = Subject(after_activation(found.deployment, request, found.now, HostsAhead()))
     return plan(subject, found.now, found.learned, random.Random(1).random)
 
 
