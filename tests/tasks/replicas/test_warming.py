@@ -1,12 +1,7 @@
 """Replicas that are warmed up before they are healthy, by passes as workers make them."""
 
-import time
-from collections import Counter
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from datetime import timedelta
-from http.server import BaseHTTPRequestHandler
-from typing import Any
 from uuid import UUID
 
 import pytest
@@ -16,91 +11,15 @@ from sqlalchemy import Engine
 from runtime.process.process_runtime import ProcessRuntime
 from tasks.redis.wake import Waker
 from tasks.replicas.host_replicas import HostReplicas
-from tasks.replicas.probing import ProbePass
 from tasks.replicas.warming import Warmer
 from tests.support.pictures.pictures import PROVISIONING, SCALING
-from tests.support.proxies.own_servers import own_server
 from tests.support.rows.deployments import HERE, ask, make_deployment, read, write
 from tests.support.stack.waiting import eventually
+from tests.support.workers.cold_model import Model, warm_up
 from tests.support.workers.payloads import ELSEWHERE
 from tests.support.workers.probing import Looks, replica, status, until
 from tests.support.workers.replicas import until_started
 from tests.support.workers.runtimes import HTTP_SERVICE
-
-
-class Model:
-    """A service whose health is good at once, and whose first `cold` answers take `seconds`, or are `refusal`."""
-
-    def __init__(self) -> None:
-        self.address = ""
-        self.is_well = True
-        self.cold, self.seconds, self.refusal = 0, 0.0, b""
-        self.requests: list[tuple[str, str, bytes]] = []
-        self.at_once, self.most_at_once = 0, 0
-        self.probes: Counter[str] = Counter()
-
-    def wait(self, path: str, marked: str, body: bytes) -> bytes:
-        """Take the time of a request; returns what it is refused with."""
-        self.requests.append((path, marked, body))
-        self.at_once += 1
-        self.most_at_once = max(self.most_at_once, self.at_once)
-        is_cold, self.cold = self.cold > 0, self.cold - 1
-        if is_cold:
-            time.sleep(self.seconds)
-        self.at_once -= 1
-        return self.refusal if is_cold else b""
-
-
-@contextmanager
-def modelling() -> Iterator[Model]:
-    model = Model()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            model.probes[self.path] += 1
-            self._reply(200 if model.is_well else 503, b"")
-
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["content-length"]))
-            refusal = model.wait(self.path, self.headers.get("x-rollway-warm-up", ""), body)
-            self._reply(503 if refusal else 200, refusal)
-
-        def _reply(self, code: int, body: bytes) -> None:
-            self.send_response(code)
-            self.send_header("content-length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-    with own_server(Handler) as server:
-        model.address = server.address
-        yield model
-
-
-@pytest.fixture
-def model() -> Iterator[Model]:
-    with modelling() as made:
-        yield made
-
-
-@pytest.fixture
-def warmer(engine: Engine, redis_client: redis.Redis) -> Iterator[Warmer]:
-    with closing(Warmer(engine, redis_client)) as made:
-        yield made
-
-
-@pytest.fixture
-def make_warm_pass(make_pass: Looks, warmer: Warmer) -> Looks:
-    def make(*given: Any, warmer: Warmer = warmer) -> ProbePass:
-        made = make_pass(*given)
-        made.warmer = warmer
-        return made
-
-    return make
-
-
-def warm_up(at_most: float = 60, **request: Any) -> dict[str, Any]:
-    asked = {"method": "POST", "path": "/v1/completions", "body": '{"n": 1}', "times": 3, "under_seconds": 0.3}
-    return {"requests": [asked | request], "at_most_seconds": at_most}
 
 
 def reason(engine: Engine, route_id: UUID) -> str:
