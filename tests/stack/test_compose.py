@@ -224,7 +224,7 @@ def test_the_bootstrap_is_one_that_envoy_takes(
         "--config-path",
         str(tmp_path / "bootstrap.yaml"),
     ]
-    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=30)
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 0, done.stderr
 
 

@@ -150,6 +150,6 @@ def test_ctrl_c_while_it_starts_stops_everything(small_stack: SmallStack) -> Non
         eventually(lambda: stack_status(small_stack.home).parts and small_stack.pid("worker1"))
         pids = small_stack.pids()
         starting.send_signal(signal.SIGINT)
-        assert starting.wait(timeout=15) != 0
+        assert starting.wait(timeout=600) != 0
 
     assert alive(pids) == []

@@ -53,7 +53,7 @@ class Installed:
             capture_output=True,
             text=True,
             check=False,
-            timeout=120,
+            timeout=600,
         )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout

@@ -174,7 +174,7 @@ def test_who_stays_in_the_foreground_stays_through_a_restart(small_stack: SmallS
     small_stack.restart("worker1", "beat")
     assert staying.is_alive()
     small_stack.down()
-    staying.join(timeout=20)
+    staying.join(timeout=600)
     assert not staying.is_alive()
 
 

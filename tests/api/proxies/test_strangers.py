@@ -120,7 +120,7 @@ def test_a_server_that_other_machines_reach_does_not_start_without_a_key() -> No
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=600,
     )
     assert done.returncode == 1
     assert done.stderr.startswith("ROLLWAY_PROXY_KEY is not set, and other machines reach 0.0.0.0: set it to a secret")

@@ -37,7 +37,7 @@ def test_the_same_request_sent_eight_times_at_once_has_one_effect_and_equal_answ
     made = make_deployment(engine, spec=ELSEWHERE)
     asked = {"request_id": "r-1", **payload, **({"route_id": str(made.routes[0])} if task == "report_route" else {})}
     many = [engine_on(database) for _ in range(4)]
-    barrier, done = threading.Barrier(8, timeout=60), []
+    barrier, done = threading.Barrier(8, timeout=600), []
 
     def send(on: Engine) -> None:
         barrier.wait()

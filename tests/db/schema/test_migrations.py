@@ -174,7 +174,7 @@ def test_of_two_migrations_at_once_one_waits_and_both_end_well(empty_engine: Eng
         waiting = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
         eventually(lambda: len(connection.execute(waiting).fetchall()) == len(both))
     for migration in both:
-        said, _ = migration.communicate(timeout=30)
+        said, _ = migration.communicate(timeout=600)
         assert migration.returncode == 0, said
     assert len(read(empty_engine, "SELECT * FROM alembic_version")) == 1
     assert len(shape(empty_engine)["columns"]) > 80

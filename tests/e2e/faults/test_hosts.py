@@ -155,7 +155,8 @@ def test_a_rollout_ends_as_promised_though_the_only_machine_is_started_anew_and_
     fleet.deploy_first(replicas=4, policy={"strategy": "rolling_update", "spec": {"max_surge": 4}})
     fleet.add_revision("web", "v2", STARTUP_SECONDS="1")
     fleet.activate("web", "v2")
-    eventually(lambda: len(fleet.replica_processes("web")) == 8, what="the new replicas")
+    started = "SELECT FROM routes r JOIN revisions v ON v.id = r.revision_id WHERE v.name = 'v2' AND address <> ''"
+    eventually(lambda: len(fleet.rows(started)) == 4, what="the new replicas")
     for name in ("beat", "worker"):
         fleet.kill(name)
     for process in fleet.replica_processes("web"):

@@ -72,7 +72,7 @@ class Installation:
     def rollway(self, machine: str, *arguments: str) -> Ended:
         """Type it on a machine."""
         process = self.begin(machine, *arguments)
-        out, err = process.communicate(timeout=240)
+        out, err = process.communicate(timeout=1200)
         return Ended(process.returncode, out, err)
 
     def line(self, *options: str) -> list[str]:

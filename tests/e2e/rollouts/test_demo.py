@@ -30,7 +30,7 @@ def test_the_demo_keeps_its_promises_and_leaves_nothing_running(tmp_path: Path) 
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=1500,
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr
     document = json.loads(ended.stdout)

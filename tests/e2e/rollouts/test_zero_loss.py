@@ -25,7 +25,7 @@ def test_no_request_is_lost_by_an_update_a_promotion_and_a_restart_of_the_xds_se
         capture_output=True,
         text=True,
         check=False,
-        timeout=500,
+        timeout=1500,
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr
     document = json.loads(result.read_text())

@@ -45,7 +45,7 @@ def test_two_processes_asking_for_one_route_start_one_replica_that_outlives_them
 ) -> None:
     route_id = uuid4()
     workers = [another_worker(replica_home, route_id) for _ in range(2)]
-    handles = {worker.communicate(timeout=20)[0].strip() for worker in workers}
+    handles = {worker.communicate(timeout=600)[0].strip() for worker in workers}
     replica = runtime.find(route_id)
     assert replica
     assert replica.running

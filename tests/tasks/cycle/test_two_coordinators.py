@@ -57,7 +57,7 @@ def watched(database: str) -> Iterator[list[dict[str, object]]]:
 
 def at_once(work: Sequence[Callable[[], object]]) -> None:
     """All of them, started together; raises what the first of them raised."""
-    barrier, raised = threading.Barrier(len(work), timeout=60), []
+    barrier, raised = threading.Barrier(len(work), timeout=600), []
 
     def run(task: Callable[[], object]) -> None:
         barrier.wait()

@@ -64,7 +64,7 @@ def test_who_looks_while_another_one_takes_gets_the_next_and_waits_for_nobody(en
         share = Share(are_commands=False, limit=1, most=100, lease=timedelta(seconds=15))
         (first,) = take_secrets(open_, HERE, timedelta(seconds=10), share)
         with ThreadPoolExecutor(1) as pool:
-            (second,) = pool.submit(taken, engine, limit=1).result(timeout=60)
+            (second,) = pool.submit(taken, engine, limit=1).result(timeout=600)
     assert {first.reference, second.reference} == {"env:A", "env:B"}
 
 

@@ -28,10 +28,10 @@ print(gc.get_freeze_count() > 1000, gc.get_threshold()[0])
 
 
 def test_imports_are_frozen_and_many_objects_are_looked_through_at_once() -> None:
-    done = subprocess.run([sys.executable, "-c", _SAID], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", _SAID], capture_output=True, text=True, check=True, timeout=600)
     assert done.stdout.split() == ["200000", "True", "True", "10000", "True", "True"]
 
 
 def test_so_does_a_server_whose_tables_have_ten_thousand_replicas() -> None:
-    done = subprocess.run([sys.executable, "-c", _SERVED], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", _SERVED], capture_output=True, text=True, check=True, timeout=600)
     assert done.stdout.split() == ["True", "10000"]
