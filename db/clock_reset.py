@@ -30,6 +30,7 @@ OF_ROUTES = (
     "asleep_at",
     "slept_at",
     "wake_started_at",
+    "parked_at",
     "drain_started_at",
     "out_of_traffic_at",
     "stop_requested_at",

@@ -1,15 +1,17 @@
-"""Reads which replica holds which devices, and what revisions demand of hosts."""
+"""Which replicas hold or have lent which devices, the demands of revisions, and sleepers that take theirs again."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
 from psycopg import Connection
 
-from db.locking.statuses import TO_STOP
-from domain.devices.ledger import Demand, HeldDevice, Ledger
+from db.connection.arrays import columns
+from db.locking.statuses import ACTIVE, HAS_LENT, TO_STOP
+from domain.devices.ledger import Demand, HeldDevice, Ledger, Sleeper
 from domain.devices.needs import Capacity
+from domain.model.states import TrafficStatus
 from domain.revisions.host_labels import has_labels
 
 _LOCK = "SELECT pg_advisory_xact_lock(7276531)"
@@ -26,12 +28,24 @@ _HELD = f"""
      WHERE x.free_at IS NULL OR x.free_at > clock_timestamp()
 """
 
-_OWNED = """
-    SELECT kind, device FROM held_devices WHERE host = %s AND (free_at IS NULL OR free_at > clock_timestamp())
+# the memory that a sleeper has kept of what it lent is its own
+_OWNED = f"""
+    SELECT kind, device FROM held_devices WHERE host = %(host)s AND (free_at IS NULL OR free_at > clock_timestamp())
+     UNION SELECT k.key, d.key FROM routes r, jsonb_each(r.devices) k, jsonb_each(k.value) d
+            WHERE r.host = %(host)s AND {HAS_LENT} AND r.stopped_at IS NULL
+"""
+
+_SLEEPERS = f"SELECT r.id, r.host, r.devices FROM routes r WHERE {HAS_LENT} AND r.stopped_at IS NULL ORDER BY r.id"
+
+_WOKEN = columns("id uuid, traffic text")
+
+_WAKE = f"""
+    UPDATE routes r SET slept_at = NULL, wake_started_at = NULL, parked_until = NULL, traffic_status = u.traffic
+      FROM {_WOKEN} WHERE r.id = u.id AND r.slept_at IS NOT NULL AND r.{ACTIVE}
 """
 
 _DEMANDS = """
-    SELECT id, spec -> 'needs', coalesce(spec -> 'hosts', '{}')
+    SELECT id, spec -> 'needs', coalesce(spec -> 'hosts', '{}'), spec ->> 'park' IS NOT NULL
       FROM revisions WHERE id = ANY(%s) AND spec -> 'needs' <> '{}'
 """
 _LABELS = "SELECT name, labels FROM hosts"
@@ -47,18 +61,28 @@ def read_ledger(connection: Connection[Any]) -> Ledger:
     """What hosts have, and what replicas hold of it now."""
     hosts = connection.execute(_HOSTS)
     held = connection.execute(_HELD)
+    sleepers = connection.execute(_SLEEPERS)
     rows = hosts.fetchall()
     return Ledger(
         {name: resources for name, resources, *_ in rows},
         [HeldDevice(*row) for row in held],
         [name for name, *_, is_open in rows if is_open],
         {name: memory for name, _, memory, _ in rows if memory},
+        [Sleeper(*row) for row in sleepers],
     )
 
 
 def owned_on(connection: Connection[Any], host: str) -> set[tuple[str, str]]:
-    """The devices of this host that replicas own, or have just left, each with its kind."""
-    return set(connection.execute(_OWNED, (host,)).fetchall())
+    """The devices of this host that replicas own, have lent, or have just left, each with its kind."""
+    return set(connection.execute(_OWNED, {"host": host}).fetchall())
+
+
+def wake(connection: Connection[Any], woken: Sequence[tuple[UUID, TrafficStatus]]) -> None:
+    """Sleepers take their devices again, those that others took meanwhile excepted; their deployments are locked."""
+    can_wake = locked_ledger(connection).lent_by([route_id for route_id, _ in woken])
+    able = [(route_id, traffic) for route_id, traffic in woken if can_wake.get(route_id)]
+    if able:
+        connection.execute(_WAKE, _WOKEN.arrays(able))
 
 
 def as_json(devices: Capacity) -> bytes:
@@ -69,8 +93,12 @@ def as_json(devices: Capacity) -> bytes:
 def demands_of(connection: Connection[Any], revisions: Iterable[UUID]) -> dict[UUID, Demand]:
     """The demands of those of these revisions that need devices."""
     rows = connection.execute(_DEMANDS, ([*revisions],)).fetchall()
-    hosts = connection.execute(_LABELS).fetchall() if any(required for _, _, required in rows) else []
+    hosts = connection.execute(_LABELS).fetchall() if any(required for _, _, required, _ in rows) else []
     return {
-        id_: Demand(needs, [name for name, labels in hosts if has_labels(required, name, labels)] if required else None)
-        for id_, needs, required in rows
+        id_: Demand(
+            needs,
+            [name for name, labels in hosts if has_labels(required, name, labels)] if required else None,
+            sleeps,
+        )
+        for id_, needs, required, sleeps in rows
     }

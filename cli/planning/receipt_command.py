@@ -268,8 +268,10 @@ def _print_routes(replayed: Replayed) -> None:
     changes = replayed.decision["changes"]
     labels = {"drain_route_ids": "drain", "promote_route_ids": "promote", "park_route_ids": "park"}
     table = columns("ROUTE", "REVISION", "STATUS", "TRAFFIC", "DECIDED")
+    woken = [route_id for route_id, _ in changes.get("woken", ())]
     for route in replayed.saw.routes:
         words = [word for field, word in labels.items() if str(route.id) in changes[field]]
+        words += ["wake"] * (str(route.id) in woken)
         revision = "new" if route.revision_id == replayed.saw.deploying_revision_id else "old"
         table.add_row(route.id.hex[-8:], revision, route.status, route.traffic, ", ".join(words))
     printer().print(table, soft_wrap=False)

@@ -87,7 +87,9 @@ _PROMOTE_ROUTES = "UPDATE routes SET traffic_status = 'active', parked_until = N
 _PARKED = columns("id uuid, until timestamptz")
 
 _PARK_ROUTES = f"""
-    UPDATE routes r SET traffic_status = 'inactive', parked_until = u.until FROM {_PARKED} WHERE r.id = u.id
+    UPDATE routes r
+       SET traffic_status = 'inactive', parked_until = u.until, parked_at = %(at)b
+      FROM {_PARKED} WHERE r.id = u.id
 """
 
 _DRAIN_ROUTES = f"""
@@ -258,7 +260,7 @@ def apply(connection: Connection, writes: ChunkWrites, events: Sequence[CloudEve
     _add(connection, "routes", _CREATED, _created_rows(writes))
     if writes.promoted:
         connection.execute(_PROMOTE_ROUTES, {"ids": UUIDS(writes.promoted)})
-    _update(connection, _PARK_ROUTES, _PARKED, writes.parked)
+    _update(connection, _PARK_ROUTES, _PARKED, writes.parked, at=at)
     drains = connection.execute(_DRAIN_ROUTES, {"ids": UUIDS(writes.drained), "at": at}) if writes.drained else None
     steps, moves = _deployment_rows(writes, _write_history(connection, writes))
     cursors = [

@@ -362,8 +362,8 @@ def _with_room(ledger: Ledger, demands: Mapping[UUID, Demand], deployment: Deplo
     if not demands:
         return deployment
     target = deployment.deploying_revision_id or deployment.current_revision_id
-    old = [route.id for route in deployment.active_routes if route.revision_id != target]
-    return with_devices(deployment, device_room(ledger, demands, deployment.desired_replicas, old, target, now))
+    live = {route.id: route.revision_id for route in deployment.active_routes}
+    return with_devices(deployment, device_room(ledger, demands, deployment.desired_replicas, live, target, now))
 
 
 def _routes(rows: Iterable[tuple[Any, ...]]) -> dict[int, list[Route]]:

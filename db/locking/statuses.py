@@ -99,6 +99,12 @@ IS_TARGET = """
 """
 """Whether the route `r` is of the revision that should run of its deployment `d`."""
 
+HAS_LENT = "(r.slept_at IS NOT NULL AND r.devices IS NOT NULL)"
+"""Whether the replica of the route `r` sleeps, and others may have its devices: a decision wakes it, or nobody does."""
+
+IS_NEEDED = f"(({IS_TARGET} OR r.parked_until IS NULL) AND NOT {HAS_LENT})"
+"""Whether the replica of the route `r` of its deployment `d` should be awake."""
+
 IS_LACKED = f"""
     s.fault IS NOT NULL AND s.reference IN ({REFERENCES})
     AND s.asked_by = (SELECT name FROM deployments WHERE id = v.deployment_id)

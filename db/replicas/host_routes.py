@@ -12,7 +12,7 @@ from psycopg.rows import dict_row, scalar_row
 
 from db.connection.arrays import columns
 from db.locking.row_locks import count_change, lock
-from db.locking.statuses import ACTIVE, IS_TARGET, TO_STOP
+from db.locking.statuses import ACTIVE, IS_NEEDED, TO_STOP
 from db.locking.upstream import SPOKEN
 from domain.devices.needs import Capacity
 from domain.model.states import Lifecycle, RouteStatus
@@ -22,11 +22,15 @@ from domain.text.errors import RouteNotFoundError
 from domain.traffic.tls import ReplicaTls
 from domain.traffic.wire import ReplicaWire, known_wire, replica_wire
 
+_PARKED_FOR = """
+    CASE WHEN r.parked_until > clock_timestamp() THEN clock_timestamp() - coalesce(r.parked_at, r.created_at) END
+"""
+
 _ROUTE = f"""
     SELECT r.id, r.deployment_id, d.name AS deployment, v.name AS revision, v.spec::text, v.is_walled, r.status,
            r.address, r.start_tries, r.started_at, r.probe_streak, r.drain_started_at, r.out_of_traffic_at,
            r.stop_requested_at, r.warm_up_started_at, r.warmed_at, r.status_reason AS reason,
-           coalesce(r.parked_until > clock_timestamp(), false) AS is_parked, {IS_TARGET} AS is_target,
+           {_PARKED_FOR} AS parked_for, {IS_NEEDED} AS is_needed,
            r.asleep_at, r.slept_at, r.wake_started_at, r.devices, {SPOKEN}
       FROM routes r JOIN deployments d ON d.id = r.deployment_id JOIN revisions v ON v.id = r.revision_id
 """
@@ -86,7 +90,7 @@ class RouteRow:
     `start_tries`: how often in a row its runtime gave no answer to that. `unreadable`: what of its revision this
     release cannot read; its spec is then no more than what ends a replica. `is_walled`: as in `ReplicaRequest`.
     `warm_up_started_at`: when its health check succeeded, if its replica is warmed up; `warmed_at`: when that was done.
-    `devices`: those that its replica owns; None for none.
+    `devices`: those that its replica owns, or has lent; None for none. `parked_for`: how long it has been parked.
     """
 
     id: UUID
@@ -107,8 +111,8 @@ class RouteRow:
     warm_up_started_at: datetime | None
     warmed_at: datetime | None
     reason: str
-    is_parked: bool
-    is_target: bool
+    parked_for: timedelta | None
+    is_needed: bool
     asleep_at: datetime | None
     slept_at: datetime | None
     wake_started_at: datetime | None
@@ -118,8 +122,9 @@ class RouteRow:
     @property
     def parked(self) -> ParkedRoute:
         """What its sleep is decided by."""
+        has_answered = self.parked_for is not None and self.parked_for.total_seconds() >= self.spec.drain_seconds
         sleep = (self.asleep_at, self.slept_at, self.wake_started_at)
-        return ParkedRoute(self.status, self.is_parked, self.is_target, *sleep)
+        return ParkedRoute(self.status, has_answered, self.is_needed, *sleep)
 
     @property
     def tls(self) -> ReplicaTls | None:

@@ -12,7 +12,7 @@ from psycopg import Connection
 
 from db.connection.arrays import columns, named_row
 from db.locking.row_locks import ALWAYS, count_change, lock
-from db.locking.statuses import ACTIVE, IS_TARGET, start_failures
+from db.locking.statuses import ACTIVE, HAS_LENT, IS_TARGET, start_failures
 from db.outbox import write_events
 from domain.model.deployment import StartFailures
 from domain.model.states import RouteStatus
@@ -75,15 +75,18 @@ _REPORT = f"""
            warm_up_started_at = coalesce(r.warm_up_started_at, CASE WHEN u.begins_warm_up THEN clock.at END),
            warmed_at = coalesce(r.warmed_at, CASE WHEN u.is_warm THEN clock.at END),
            asleep_at = CASE u.sleep WHEN 'begins' THEN clock.at WHEN 'over' THEN NULL ELSE r.asleep_at END,
-           slept_at = CASE WHEN u.sleep = 'answered' THEN clock.at WHEN u.sleep IN ('begins', 'over') THEN NULL
-                           ELSE r.slept_at END,
-           wake_started_at = CASE u.sleep WHEN 'begins' THEN NULL WHEN 'wakes' THEN clock.at
-                                          ELSE r.wake_started_at END
+           slept_at = CASE WHEN u.sleep = 'answered' AND r.parked_until IS NOT NULL THEN clock.at
+                           WHEN u.sleep IN ('begins', 'wakes', 'over') THEN NULL ELSE r.slept_at END,
+           wake_started_at = CASE WHEN u.sleep = 'wakes' THEN clock.at
+                                  WHEN u.sleep IN ('begins', 'answered') THEN NULL ELSE r.wake_started_at END
       FROM {_REPORTS}, clock, deployments d, revisions v
      WHERE r.id = u.route_id AND r.status = u.was AND r.{ACTIVE} AND d.id = r.deployment_id AND v.id = r.revision_id
-       AND (u.sleep <> 'begins' OR (r.parked_until > clock.at AND NOT {IS_TARGET}))
+       AND CASE u.sleep WHEN 'begins' THEN r.parked_until > clock.at AND NOT {IS_TARGET}
+                        WHEN 'answered' THEN r.asleep_at IS NOT NULL
+                        WHEN '' THEN true ELSE NOT {HAS_LENT} END
     RETURNING r.id, r.deployment_id, r.revision_id, u.was, r.status, r.status_reason AS reason,
-              r.log_tail, d.name AS deployment, v.name AS revision, d.rollout_id, r.host, clock.at
+              r.log_tail, d.name AS deployment, v.name AS revision, d.rollout_id, r.host, clock.at,
+              u.sleep = 'answered' AND {HAS_LENT} AS has_lent
 """
 
 _COUNTERS = """
@@ -119,7 +122,10 @@ _COUNT_IN_ROLLOUTS = f"""
 
 
 class ReportedRoute(NamedTuple):
-    """A route that a report was written to: its status before and after it and why, where it belongs, and when."""
+    """A route that a report was written to: its status before and after it and why, where it belongs, and when.
+
+    `has_lent`: it has just begun to sleep, and others may have its devices.
+    """
 
     id: UUID
     deployment_id: UUID
@@ -133,6 +139,7 @@ class ReportedRoute(NamedTuple):
     rollout_id: UUID | None
     host: str | None
     at: datetime
+    has_lent: bool
 
 
 class _Counters(NamedTuple):
@@ -169,7 +176,10 @@ def record_reports(connection: Connection, reports: Sequence[RouteReport]) -> tu
     lock(connection, {report.deployment_id for report in reports})
     cursor = connection.cursor(row_factory=named_row(ReportedRoute))
     cursor.execute(_REPORT, _REPORTS.arrays(map(_report_values, reports)))
-    became = tuple(route for route in cursor if route.was != route.status)
+    written = cursor.fetchall()
+    if lent := {route.deployment_id for route in written if route.has_lent}:
+        count_change(connection, lent, mark=ALWAYS)
+    became = tuple(route for route in written if route.was != route.status)
     if not became:
         return ()
     lost = {report.route_id for report in reports if report.is_lost}

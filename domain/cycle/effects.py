@@ -127,12 +127,15 @@ def routes_after(routes: Iterable[Route], changes: RouteChanges, now: datetime) 
     promoted, parked, drained = (
         set(ids) for ids in (changes.promote_route_ids, changes.park_route_ids, changes.drain_route_ids)
     )
+    woken = dict(changes.woken)
 
     def changed_route(route: Route) -> Route:
         if route.id in drained:
             return replace(route, status=RouteStatus.TERMINATING, traffic=TrafficStatus.INACTIVE, status_changed_at=now)
         if route.id in parked:
             return replace(route, traffic=TrafficStatus.INACTIVE, parked_until=changes.park_until)
+        if route.id in woken:
+            return replace(route, traffic=woken[route.id], parked_until=None, has_lent=False)
         return replace(route, traffic=TrafficStatus.ACTIVE, parked_until=None) if route.id in promoted else route
 
     remaining = tuple(map(changed_route, routes))

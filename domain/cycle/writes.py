@@ -185,6 +185,11 @@ def drained_routes(decisions: Iterable[ClassifiedDecision]) -> list[UUID]:
     return [route_id for decision in decisions for route_id in decision.changes.drain_route_ids]
 
 
+def woken_routes(decisions: Iterable[ClassifiedDecision]) -> list[tuple[UUID, TrafficStatus]]:
+    """The sleeping replicas that decisions wake."""
+    return [waking for decision in decisions for waking in decision.changes.woken]
+
+
 def new_routes(decisions: Iterable[ClassifiedDecision]) -> list[NewRoute]:
     """The replicas that decisions want, one by one, in the order of the decisions."""
     return [

@@ -6,7 +6,14 @@ Room of a host for a revision that needs {gpu: 1, memory_gb: 40}:
     gpu 0 held, 1 held, 2 free, 3 free     2 devices
     memory_gb 240, 160 held                2 times 40     ->  min(2, 2) = 2
 
-Whole devices are taken in their order. A half goes to a device whose other half is taken, if there is one.
+Whole devices are taken in their order, those that a sleeping replica has lent last. A half goes to a device whose
+other half is taken, if there is one.
+
+A replica that sleeps lends what it held: another one may be placed there, and is its holder. The sleeper wakes when all
+of its devices are free again:
+
+    gpu 0 lent, held by another       waits until that one has gone, or sleeps too
+    gpu 0 lent, free                  may wake
 """
 
 from collections import defaultdict
@@ -35,11 +42,20 @@ class HeldDevice(NamedTuple):
     free_at: datetime | None = None
 
 
+class Sleeper(NamedTuple):
+    """A sleeping replica, and the devices that it has lent."""
+
+    route_id: UUID
+    host: str
+    devices: Capacity
+
+
 class Demand(NamedTuple):
-    """What a replica of a revision needs. `hosts`: those that may run it; None: all."""
+    """What a replica of a revision needs. `hosts`: those that may run it; None: all. `sleeps`: parked ones sleep."""
 
     needs: Needs
     hosts: Collection[str] | None = None
+    sleeps: bool = False
 
     def among(self, hosts: Iterable[str]) -> list[str]:
         return [host for host in hosts if self.hosts is None or host in self.hosts]
@@ -50,16 +66,18 @@ class Ledger:
     """The capacity of hosts and all that replicas hold of it. `open_hosts`: those that get new replicas.
 
     `others`: by host, the memory of devices that somebody else uses; no replica gets these devices.
+    `sleepers`: replicas that sleep and have lent their devices.
     """
 
     capacity: Mapping[str, Capacity] = field(default_factory=dict)
     holdings: Sequence[HeldDevice] = ()
     open_hosts: Collection[str] = ()
     others: Mapping[str, Capacity] = field(default_factory=dict)
+    sleepers: Sequence[Sleeper] = ()
 
     @cached_property
     def free(self) -> dict[str, dict[str, dict[str, float]]]:
-        """What is left of each host that gets new replicas, by kind and device."""
+        """What is left of each host that gets new replicas, by kind and device; what was lent comes last."""
         left = {host: copied(self.capacity.get(host, {})) for host in self.open_hosts}
         for held in self.holdings:
             devices = left.get(held.host, {}).get(held.kind, {})
@@ -68,7 +86,40 @@ class Ledger:
         for host, memory in self.others.items():
             for kind, taken in memory.items():
                 left.get(host, {}).get(kind, {}).update(dict.fromkeys(taken, 0.0))
+        for sleeper in self.sleepers:
+            for kind, lent in sleeper.devices.items():
+                devices = left.get(sleeper.host, {}).get(kind, {})
+                for device in lent:
+                    if device in devices:
+                        devices[device] = devices.pop(device)
         return left
+
+    def lent_by(self, routes: Collection[UUID]) -> dict[UUID, bool]:
+        """By route of these that has lent its devices, whether it may wake: all of them together find theirs free."""
+        free, can_wake = {host: copied(devices) for host, devices in self.free.items()}, {}
+        for sleeper in self.sleepers:
+            if sleeper.route_id in routes:
+                left = free.get(sleeper.host, {})
+                can_wake[sleeper.route_id] = all(
+                    left.get(kind, {}).get(device, 0) >= amount
+                    for kind, devices in sleeper.devices.items()
+                    for device, amount in devices.items()
+                )
+                if can_wake[sleeper.route_id]:
+                    take(left, sleeper.devices)
+        return can_wake
+
+    def holders_of(self, lent: Collection[UUID]) -> set[UUID]:
+        """The routes that hold what these sleepers have lent."""
+        places = {
+            (sleeper.host, kind, device)
+            for sleeper in self.sleepers
+            if sleeper.route_id in lent
+            for kind, devices in sleeper.devices.items()
+            if not is_amount(kind)
+            for device in devices
+        }
+        return {held.route_id for held in self.holdings if (held.host, held.kind, held.device) in places}
 
     def room(self, demand: Demand) -> int:
         """The number of replicas with this demand that find their devices now."""
@@ -195,16 +246,37 @@ def take(free: dict[str, dict[str, float]], devices: Capacity) -> None:
 
 
 def device_room(  # noqa: PLR0913  (all that it is made of)
-    ledger: Ledger, demands: Mapping[UUID, Demand], wanted: int, old: Sequence[UUID], target: UUID | None, now: datetime
+    ledger: Ledger,
+    demands: Mapping[UUID, Demand],
+    wanted: int,
+    routes: Mapping[UUID, UUID],
+    target: UUID | None,
+    now: datetime,
 ) -> DeviceRoom:
     """The room of a deployment. `demands`: of its revisions that need devices; `wanted`: the replicas it may ask for.
 
-    `old`: the replicas that may leave for those of `target`.
+    `routes`: its live replicas and their revisions; others than those of `target` may leave for these, and first of all
+    who holds what a sleeping one of `target` has lent.
     """
     free = {revision: ledger.room(each) for revision, each in demands.items()}
+    turns: Sequence[UUID] = ()
+    if target and free.get(target, wanted) < wanted:
+        turns = ledger.turns(demands[target], [route_id for route_id, revision in routes.items() if revision != target])
+        holders = ledger.holders_of([route_id for route_id, revision in routes.items() if revision == target])
+        turns = sorted(turns, key=lambda route_id: route_id not in holders)
     return DeviceRoom(
         free,
         {revision: ledger.shortage(demands[revision], now) for revision, count in free.items() if count < wanted},
-        tuple(ledger.turns(demands[target], old)) if target and free.get(target, wanted) < wanted else (),
+        tuple(turns),
         ledger.frees_at,
+        _lent(ledger, routes),
+        tuple(revision for revision, demand in demands.items() if demand.sleeps),
     )
+
+
+def _lent(ledger: Ledger, routes: Mapping[UUID, UUID]) -> dict[UUID, bool]:
+    """Each revision by itself: sleepers of two may have lent the same device, one after the other."""
+    lent: dict[UUID, bool] = {}
+    for each in set(routes.values()) if ledger.sleepers else ():
+        lent |= ledger.lent_by([route_id for route_id, revision in routes.items() if revision == each])
+    return lent

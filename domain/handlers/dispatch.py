@@ -86,8 +86,8 @@ def is_same_decision(recorded: Mapping[str, Any], replayed: Mapping[str, Any]) -
 
 
 def _without_reason(decision: Mapping[str, Any]) -> dict[str, Any]:
-    """A release that knew no stages wrote none."""
-    return {**decision, "reason": "", "changes": {"stage": None, **decision["changes"]}}
+    """Earlier releases wrote neither stages nor sleepers."""
+    return {**decision, "reason": "", "changes": {"stage": None, "woken": [], **decision["changes"]}}
 
 
 def records_a_failed_write(attempts: int, decision: Mapping[str, Any]) -> bool:

@@ -51,7 +51,7 @@ def too_short(passed: timedelta, needed: timedelta, what: str) -> Inequality:
 
 
 COMES_TO = {"abort": "goes back", "activate": "gives it one"}
-"""The effect of the command that a person types; every other command lets the rollout continue."""
+"""The effect of a typed command; every other one continues."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class Waits:
 
 @dataclass(frozen=True, slots=True)
 class RouteCreatorSpec:
-    """Create `count` routes of a revision. The database gives them their ids."""
+    """Create `count` routes of a revision; the database gives ids."""
 
     revision_id: UUID
     count: int
@@ -118,9 +118,9 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class RouteChanges:
-    """The changes of one cycle: routes that it creates, brings into traffic, drains or parks, and a canary's stage.
+    """The changes of one cycle: routes that it creates, promotes, drains, parks and wakes; a canary's stage.
 
-    A parked route runs without traffic until `park_until`.
+    A parked route runs without traffic until `park_until`. `woken`: with their traffic.
     """
 
     rollout_specs: tuple[RouteCreatorSpec, ...] = ()
@@ -129,10 +129,11 @@ class RouteChanges:
     park_route_ids: tuple[UUID, ...] = ()
     park_until: datetime | None = None
     stage: Stage | None = None
+    woken: tuple[tuple[UUID, TrafficStatus], ...] = ()
 
     def __bool__(self) -> bool:
         routes = self.rollout_specs or self.promote_route_ids or self.drain_route_ids or self.park_route_ids
-        return bool(routes or self.stage)
+        return bool(routes or self.woken or self.stage)
 
     def __add__(self, other: Self) -> Self:
         return type(self)(
@@ -142,6 +143,7 @@ class RouteChanges:
             self.park_route_ids + other.park_route_ids,
             self.park_until or other.park_until,
             self.stage or other.stage,
+            self.woken + other.woken,
         )
 
     @property
@@ -182,7 +184,7 @@ class Decision:
     """The result of a cycle: the verdict, the route changes, and one plain sentence why.
 
     `recheck_at`: when a handler looks again, though nothing has changed. `clock_stopped`: the limits of the rollout
-    stand still. `desired_replicas`: the new count of an autoscaling rule. `waits`: the wait, which gives the reason.
+    stand still. `desired_replicas`: the new count of an autoscaling rule. `waits`: gives the reason.
     """
 
     verdict: Verdict

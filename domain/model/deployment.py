@@ -32,6 +32,7 @@ class Route:
     `parked_until`: until then it runs for a fast way back, gets no requests, and no budget counts it.
     `kept_until`: while sick, as it answers callers.
     `is_misplaced`: its host is drained, and another takes replicas of its revision.
+    `has_lent`: it sleeps, and others may have its devices.
     """
 
     id: UUID
@@ -43,6 +44,7 @@ class Route:
     parked_until: datetime | None = None
     is_misplaced: bool = False
     kept_until: datetime | None = None
+    has_lent: bool = False
 
     @property
     def is_active(self) -> bool:
@@ -65,12 +67,12 @@ class RouteCounts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """One attempt to move a deployment from one revision to another, with its own clocks and counters.
+    """One attempt to move from one revision to another, with its own clocks and counters.
 
-    `desired_at_start`: how many replicas were wanted before it began; the way back leads to that number.
-    `desired_with_revision`: the number that came with the new revision, if any.
+    `desired_at_start`: the size before it, to which the way back leads.
+    `desired_with_revision`: the size that came with the new revision, if any.
     `clock_stopped_at`: since when its deadlines stand still.
-    `is_undo`: a person started it with `undo`. `last_failure`: why a new replica failed last, with the end of its log.
+    `is_undo`: started with `undo`. `last_failure`: why a new replica failed last, with the end of its log.
     `in_use`: the old revision has answered somebody meanwhile. `unanswered`: requests sent to the new revision, which
     answered none; None once it has.
     `canary`: its stage and weight; None for other strategies.
@@ -117,8 +119,8 @@ class Deployment:
     `phase_attempts`: errors in a row since `phase_started_at`. `degraded_reason`: why scaling gave up, which tries
     again at `retry_at`; or that replicas end soon after they have come up, where `retry_at` is over.
     `count_stopping`, `may_surge`: as its policy says, outside a rollout.
-    `preparations`: of the hosts that take its deploying revision, loaded while it is preparing.
-    `hold`: why the rollout may not go forward now. `autoscaling`: rules and their values, loaded where it is ready.
+    `preparations`: of the hosts for its deploying revision, while it is preparing.
+    `hold`: why the rollout may not go forward now. `autoscaling`: rules and their values, where it is ready.
     `devices`: the room for its revisions that need some.
     """
 

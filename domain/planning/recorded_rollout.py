@@ -146,7 +146,7 @@ def _wave(step: RecordedStep, began: datetime, until: datetime | None) -> dict[s
         "phase": step.phase,
         "verdict": step.decision["verdict"],
         "picture": picture(deployment.routes, deployment.current_revision_id, deployment.deploying_revision_id),
-        "create": changes.created,
+        "create": changes.created + len(changes.woken),
         "drain": len(changes.drain_route_ids),
         "promote": len(changes.promote_route_ids),
         "park": len(changes.park_route_ids),
@@ -201,7 +201,7 @@ def _moves(step: RecordedStep, *, parked: bool = True) -> str:
     changes = step.changes
     drained, parked_count = len(changes.drain_route_ids), len(changes.park_route_ids)
     drained, parked_count = (drained, parked_count) if parked else (drained + parked_count, 0)
-    return moves_in_words(changes.created, len(changes.promote_route_ids), drained, parked_count)
+    return moves_in_words(changes.created + len(changes.woken), len(changes.promote_route_ids), drained, parked_count)
 
 
 def _is_asked_for(planned: PlannedWave | None) -> bool:

@@ -240,7 +240,7 @@ def _wave(number: int, look: SimulatedLook, *, waits_for_person: bool, waits_for
     line = picture(before.routes, before.current_revision_id, before.deploying_revision_id)
     return Wave(
         number,
-        changes.created,
+        changes.created + len(changes.woken),
         len(changes.drain_route_ids),
         len(changes.promote_route_ids),
         len(changes.park_route_ids),

@@ -24,6 +24,7 @@ from uuid import UUID
 from domain.cycle.effects import after
 from domain.cycle.rollout import weight_known
 from domain.cycle.transitions import ClassifiedDecision
+from domain.devices.room import DeviceRoom
 from domain.handlers.dispatch import cycle, woken_by
 from domain.model.deployment import Deployment, Route
 from domain.model.preparation import AT_ONCE, PreparationState
@@ -100,7 +101,7 @@ class World:
 
     def __post_init__(self) -> None:
         free = self.deployment.devices.free if self.deployment.devices else {}
-        self.places = {revision: count + len(self.deployment.routes) for revision, count in free.items()}
+        self.places = {revision: count + self._holding() for revision, count in free.items()}
         self.due_at = self.at + _seconds(self.fates.wake_seconds())
 
     @property
@@ -148,12 +149,18 @@ class World:
         self.looks.append(SimulatedLook(self.at, decision, self.deployment))
         self.due_at = self._next_look(decision.due_at)
 
+    def _holding(self) -> int:
+        return sum(not route.has_lent for route in self.deployment.routes)
+
     def _with_room(self) -> Deployment:
-        """Replicas hold their devices until they are gone."""
-        if self.deployment.devices is None:
+        """Replicas hold their devices until they are gone, or sleep; one that is parked falls asleep at once."""
+        room = self.deployment.devices
+        if room is None:
             return self.deployment
-        free = {revision: max(0, most - len(self.deployment.routes)) for revision, most in self.places.items()}
-        return replace(self.deployment, devices=replace(self.deployment.devices, free=free))
+        self.deployment = replace(self.deployment, routes=tuple(_asleep(r, room) for r in self.deployment.routes))
+        free = {revision: max(0, most - self._holding()) for revision, most in self.places.items()}
+        lent = {route.id: any(free.values()) for route in self.deployment.routes if route.has_lent}
+        return replace(self.deployment, devices=replace(room, free=free, lent=lent))
 
     def _next_look(self, due_at: datetime | None) -> datetime | None:
         if due_at is None or any(self._preparations()):  # until then nothing but the end of a preparation matters
@@ -171,7 +178,7 @@ class World:
         """Yield the next change of each replica, with its time."""
         for route in self.deployment.routes:
             match route.status:
-                case RouteStatus.PROVISIONING:
+                case RouteStatus.PROVISIONING if not route.has_lent:
                     fate = self._fate(route)
                     status = RouteStatus.FAILED if fate.start_fails else RouteStatus.HEALTHY
                     yield route, route.created_at + _seconds(fate.start_seconds), status
@@ -206,6 +213,11 @@ class World:
     def _stops(self, route: Route) -> datetime | None:
         takes = self._fate(route).stop_seconds
         return None if takes is None else route.status_changed_at + _seconds(takes)
+
+
+def _asleep(route: Route, room: DeviceRoom) -> Route:
+    sleeps = route.parked_until and route.revision_id in room.sleepers and route.status is RouteStatus.HEALTHY
+    return replace(route, status=RouteStatus.PROVISIONING, has_lent=True) if sleeps else route
 
 
 def with_status(

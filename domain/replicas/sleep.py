@@ -1,8 +1,11 @@
 """Judges what becomes of a parked replica that may sleep, and of one that is needed again.
 
-parked, of another revision than the one that should run   -> asleep: it is provisioning, as one that starts
-its revision should run again                              -> it is woken; healthy with the first probe after that
-`wake` is not answered in time                             -> failed
+parked for drain_seconds, of another revision than the one
+that should run                                             -> asleep: it is provisioning, as one that starts
+it sleeps, and has devices                                  -> it has lent them, and waits until a decision wakes it
+it has none, and its revision should run again              -> it is woken
+`wake` is answered                                          -> healthy with the first probe after that
+`wake` is not answered in time                              -> failed
 
 A sleeping replica starts, for every decision: no strategy counts on it before it is awake and healthy.
 """
@@ -28,11 +31,14 @@ class SleepStep(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ParkedRoute:
-    """A route as its sleep is decided by. `is_target`: of the revision that should run."""
+    """A route as its sleep is decided by. `is_parked`: for so long that its last requests are answered.
+
+    `is_needed`: it should be awake.
+    """
 
     status: RouteStatus
     is_parked: bool
-    is_target: bool
+    is_needed: bool
     asleep_at: datetime | None
     slept_at: datetime | None
     wake_started_at: datetime | None
@@ -40,19 +46,19 @@ class ParkedRoute:
     @property
     def is_asleep(self) -> bool:
         """Whether it may sleep, and nobody needs it."""
-        return self.asleep_at is not None and not self.is_target
+        return self.asleep_at is not None and not self.is_needed
 
     @property
     def is_waking(self) -> bool:
         """Whether it may sleep, and is needed."""
-        return self.asleep_at is not None and self.is_target
+        return self.asleep_at is not None and self.is_needed
 
 
 def next_sleep_step(park: Park | None, route: ParkedRoute) -> SleepStep:
     """What to write down before a request is sent: a request that was sent may have been heard."""
     if park is None:
         return SleepStep.NONE
-    if route.asleep_at is None and route.is_parked and not route.is_target and route.status is RouteStatus.HEALTHY:
+    if route.asleep_at is None and route.is_parked and not route.is_needed and route.status is RouteStatus.HEALTHY:
         return SleepStep.BEGINS
     if route.is_waking and route.wake_started_at is None:
         return SleepStep.WAKES

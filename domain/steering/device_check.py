@@ -38,11 +38,12 @@ def with_room(after: Deployment, case: DeviceCase, now: datetime) -> Deployment:
     target = after.deploying_revision_id or after.current_revision_id
     if target is None:
         return after
-    old = [route.id for route in after.active_routes if route.revision_id != target]
-    room = device_room(case.ledger, {target: case.demand}, after.desired_replicas, old, target, now)
+    live = {route.id: route.revision_id for route in after.active_routes}
+    room = device_room(case.ledger, {target: case.demand}, after.desired_replicas, live, target, now)
     known = after.devices or DeviceRoom()
     free, shortage = {**known.free, **room.free}, {**known.shortage, **room.shortage}
-    return replace(after, devices=replace(room, free=free, shortage=shortage))
+    sleepers = tuple({*known.sleepers, *room.sleepers})
+    return replace(after, devices=replace(room, free=free, shortage=shortage, sleepers=sleepers))
 
 
 def check_devices(after: Deployment, revision: str, case: DeviceCase, now: datetime) -> None:
@@ -62,7 +63,8 @@ def check_devices(after: Deployment, revision: str, case: DeviceCase, now: datet
     policy, room = rollout.policy, ledger.room(case.demand)
     budget = EVALUATOR.strategy_of(policy).bounds_of(after, policy.spec)
     if budget.keep_in_place is None and not budget.alone:
-        if room < desired:
+        own = [route for route in after.active_routes if route.revision_id == after.deploying_revision_id]
+        if room + sum(not route.has_lent for route in own) < desired:
             raise _refusal(
                 name,
                 revision,

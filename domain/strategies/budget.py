@@ -81,10 +81,7 @@ def rounded_down(amount: int | str, desired: int) -> int:
 
 @lru_cache(maxsize=1024)  # the deployments of a fleet share a few
 def surge_budget(desired: int, max_surge: int | str, max_unavailable: int | str) -> Budget:
-    """Ceiling n + s, keep n - u, but at least 1, except for one replica without surge.
-
-    If s and u round to 0, u is 1.
-    """
+    """Ceiling n + s, keep n - u, but at least 1, except for one replica without surge."""
     surge = rounded_up(max_surge, desired)
     unavailable = rounded_down(max_unavailable, desired)
     if surge == 0 and unavailable == 0:
@@ -103,7 +100,7 @@ def resting_budget(desired: int, *, count_stopping: bool = False, may_surge: boo
 SICK_GRACE_SECONDS = 30.0
 """The time that a sick replica has to recover."""
 
-# Python 3.11 is slow to name a member of an enum
+# naming a member of an enum is slow
 _HEALTHY, _STARTING, _STOPPING = RouteStatus.HEALTHY, RouteStatus.PROVISIONING, RouteStatus.TERMINATING
 _IN_TRAFFIC = TrafficStatus.ACTIVE
 _WELL = (_HEALTHY, _STARTING)
@@ -114,10 +111,10 @@ _WORST = {RouteStatus.UNHEALTHY: 0, RouteStatus.DEGRADED: 1, _STARTING: 2, _HEAL
 
 @dataclass(frozen=True, slots=True)
 class Buckets:
-    """The routes of a deployment that still run, each in exactly one bucket, the oldest first in each.
+    """The routes of a deployment that still run, each in one bucket, the oldest first.
 
         live, of the target revision   ready | warming | starting | sick
-        live, of another revision      foreign | parked
+        live, of another revision      foreign | parked, or has lent its devices
         drained, not gone yet          stopping (of the target) | foreign_stopping
 
     The target is the revision that should run. A live route of it that is neither healthy nor starting is sick.
@@ -147,7 +144,7 @@ class Buckets:
         ready, warming, starting, sick, foreign, parked, stopping, foreign_stopping = every
         for route in sorted(routes, key=_age):
             status, is_moved = route.status, moves and route.is_misplaced and route.traffic is _IN_TRAFFIC
-            of_target = route.revision_id.int == number and not (is_moved and status in _WELL)
+            of_target = route.revision_id.int == number and not (is_moved and status in _WELL) and not route.has_lent
             if status in INACTIVE:
                 if status is _STOPPING:
                     (stopping if of_target else foreign_stopping).append(route)
@@ -173,7 +170,7 @@ class Buckets:
 
     @property
     def live(self) -> int:
-        """The number of live replicas that the ceiling counts: without parked ones."""
+        """Live replicas that the ceiling counts: without parked ones."""
         return len(self.target) + len(self.foreign)
 
     def room(self, budget: Budget) -> int:
@@ -183,7 +180,7 @@ class Buckets:
         return self.live + self._counted_stopping(budget)
 
     def occupied(self, budget: Budget) -> str:
-        """The count in words: "3 live", or "3 live + 1 stopping"."""
+        """In words: "3 live", or "3 live + 1 stopping"."""
         stopping = self._counted_stopping(budget)
         return f"{self.live} live + {stopping} stopping" if stopping else f"{self.live} live"
 

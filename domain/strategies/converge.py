@@ -36,7 +36,7 @@ LONGEST_PAUSE_SECONDS = 600
 PROVEN_SECONDS = 60
 """A replica that has been well for this time clears the failures before it."""
 SHORT_LIVES = 2
-"""Short lives in a row from which a deployment is called degraded, even while its replicas are well."""
+"""Short lives in a row that make a deployment degraded, though its replicas are well."""
 
 
 def next_start_at(failures: StartFailures) -> datetime:
@@ -62,14 +62,14 @@ def nowhere_to_go(deployment: Deployment) -> Decision | None:
 
 
 def is_proven(failures: StartFailures, now: datetime) -> bool:
-    """Whether the replica that came up after the last failure has been well for long enough."""
+    """Whether the replica after the last failure has been well for long enough."""
     return failures.came_up_at is not None and now >= proven_at(failures.came_up_at)
 
 
 def unproven(deployment: Deployment, now: datetime) -> tuple[str, datetime] | None:
     """Why a deployment with all its replicas is called degraded, and since when; None if it is not.
 
-    It continues to replace what it lacks; `proven_at` ends this state.
+    `proven_at` ends this state.
     """
     failures = deployment.start_failures
     if failures is None or failures.revision_id != deployment.current_revision_id or failures.came_up_at is None:
@@ -100,7 +100,9 @@ def hold_back(decision: Decision, deployment: Deployment, now: datetime) -> Deci
         return decision
     others = tuple(spec for spec in decision.changes.rollout_specs if spec.revision_id != failures.revision_id)
     start_at, tried_as = next_start_at(failures), (RouteStatus.PROVISIONING, failures.revision_id)
-    starting = tuple(route for route in deployment.routes if (route.status, route.revision_id) == tried_as)
+    starting = tuple(
+        route for route in deployment.routes if (route.status, route.revision_id) == tried_as and not route.has_lent
+    )
     failed = f"{number_of(failures.in_a_row, 'start')} failed{' in a row' if failures.in_a_row > 1 else ''}"
     if now >= start_at and not starting:
         changes = replace(decision.changes, rollout_specs=(*others, replace(creations[0], count=1)))

@@ -3,9 +3,13 @@
 A strategy decides as if every host had room. Afterwards:
 
     1  a replica that it creates finds no devices      -> it is not created, and the decision says what it waits for
-    2  healthy ones leave, and devices are missing     -> the same number leaves where the fewest must leave
-    3  nothing of the decision makes room              -> a parked replica leaves, or one that was sick for too long
-    4  the devices of one that has gone are free later -> look again then
+    2  one that it creates has a sleeper of the same
+       revision whose devices are free                 -> that one is woken in its place
+    3  healthy ones leave, and devices are missing     -> the same number leaves where the fewest must leave; what a
+                                                          sleeper has lent is left first
+    4  nothing of the decision makes room              -> wait for a parked one that falls asleep; else one that is
+                                                          parked, or was sick for too long, leaves
+    5  the devices of one that has gone are free later -> look again then
 
 4 devices, n=4, surge 1, unavailable 1:   ■■■■|  →  ■■■ ▽|  →  ■■■|◇  →  ■■■|■  →  ■■ ▽|■  ...  (▽ stopping)
 """
@@ -18,8 +22,8 @@ from uuid import UUID
 from domain.devices.room import DeviceRoom
 from domain.model.decision import Decision, RouteChanges, RouteCreatorSpec, Waits, WaitsFor
 from domain.model.deployment import Deployment, Route
-from domain.model.states import ROLLING_BACK, RouteStatus
-from domain.strategies.budget import Budget, ids, next_end_at, sick_too_long, worst_first
+from domain.model.states import ROLLING_BACK, RouteStatus, TrafficStatus
+from domain.strategies.budget import Budget, grace_ends_at, ids, next_end_at, sick_too_long, worst_first
 from domain.text.numbers import number_of
 
 
@@ -32,21 +36,29 @@ def within_devices(decision: Decision, deployment: Deployment, now: datetime) ->
         return _named(decision, deployment, room)
     specs, missing = _placed(decision.changes.rollout_specs, room)
     short = missing or any(count == 0 for count in room.free.values())
-    changes = replace(decision.changes, rollout_specs=specs)
+    changes = _with_sleepers(replace(decision.changes, rollout_specs=specs), deployment, room)
     if short:
         changes = replace(changes, drain_route_ids=_in_turn(changes.drain_route_ids, deployment, room))
+    if changes.woken:
+        decision = replace(decision, reason=f"{decision.reason}; {len(changes.woken)} of them by waking a sleeping one")
     if not missing:
         return replace(decision, changes=changes)
     revision_id, count = missing
     words = f"{number_of(count, 'replica')} more finds no devices; {room.shortage.get(revision_id, '')}"
-    if not changes and (leaving := _in_the_way(deployment, now)):
+    dozing = _falling_asleep(deployment, room)
+    if not changes and (leaving := _in_the_way(deployment, dozing, now)):
         changes = RouteChanges.drain(ids([leaving]))
         return Decision.moved(f"draining 1 that is in the way: {words}", changes, now)
-    times = (decision.recheck_at, room.frees_at, next_end_at(deployment.active_routes, now))
+    times = (
+        decision.recheck_at,
+        room.frees_at,
+        next_end_at(deployment.active_routes, now),
+        *map(grace_ends_at, dozing),
+    )
     later = min((at for at in times if at and at > now), default=None)
     if not changes:
-        stopping = tuple(route for route in deployment.routes if not route.is_active)
-        return Decision.wait(Waits(WaitsFor.DEVICE, words, stopping), later, clock_stopped=decision.clock_stopped)
+        letting_go = (*dozing, *(route for route in deployment.routes if not route.is_active))
+        return Decision.wait(Waits(WaitsFor.DEVICE, words, letting_go), later, clock_stopped=decision.clock_stopped)
     at_once = decision.recheck_at is not None and decision.recheck_at <= now
     return replace(
         decision, changes=changes, reason=f"{decision.reason}; {words}", recheck_at=now if at_once else later
@@ -54,17 +66,17 @@ def within_devices(decision: Decision, deployment: Deployment, now: datetime) ->
 
 
 def with_devices(deployment: Deployment, room: DeviceRoom) -> Deployment:
-    """The deployment with its room.
+    """The deployment with its room, and the replicas of it that have lent their devices.
 
     Replicas of a drained host stay where no device of another host is free, unless others come for them.
     """
-    live = deployment.active_routes
+    routes = tuple(replace(r, has_lent=True) if r.id in room.lent else r for r in deployment.routes)
+    live = [route for route in routes if route.is_active and not route.has_lent]
     others_come = len(live) > deployment.desired_replicas or any(r.status is RouteStatus.PROVISIONING for r in live)
     stays = set() if others_come else {revision for revision, free in room.free.items() if not free}
-    if not stays:
-        return replace(deployment, devices=room)
-    routes = (replace(r, is_misplaced=r.is_misplaced and r.revision_id not in stays) for r in deployment.routes)
-    return replace(deployment, devices=room, routes=tuple(routes))
+    if stays:
+        routes = tuple(replace(r, is_misplaced=r.is_misplaced and r.revision_id not in stays) for r in routes)
+    return replace(deployment, devices=room, routes=routes)
 
 
 def free_devices(deployment: Deployment) -> int | None:
@@ -111,7 +123,7 @@ def kept_in_place(budget: Budget, *, goes_back: bool) -> int:
 def _named(decision: Decision, deployment: Deployment, room: DeviceRoom) -> Decision:
     """A wait in which replicas are missing and no device is free says so."""
     target = deployment.deploying_revision_id or deployment.current_revision_id
-    own = [route for route in deployment.active_routes if route.revision_id == target]
+    own = [route for route in deployment.active_routes if route.revision_id == target and not route.has_lent]
     coming = any(route.status is RouteStatus.PROVISIONING for route in own)
     waits = decision.waits
     if waits is None or target is None or coming or room.free.get(target) or len(own) >= deployment.desired_replicas:
@@ -137,6 +149,20 @@ def _placed(
     return tuple(placed), missing
 
 
+def _with_sleepers(changes: RouteChanges, deployment: Deployment, room: DeviceRoom) -> RouteChanges:
+    """Wake sleepers in place of replicas that would be created, as far as they find their devices."""
+    specs: list[RouteCreatorSpec] = []
+    woken: list[tuple[UUID, TrafficStatus]] = []
+    for spec in changes.rollout_specs:
+        able = [r for r in deployment.routes if room.lent.get(r.id) and r.revision_id == spec.revision_id]
+        able = [r for r in able if r.is_active and not r.is_misplaced and r.id not in changes.drain_route_ids]
+        chosen = able[: spec.count]
+        woken += [(route.id, spec.traffic) for route in chosen]
+        if len(chosen) < spec.count:
+            specs.append(replace(spec, count=spec.count - len(chosen)))
+    return replace(changes, rollout_specs=tuple(specs), woken=tuple(woken)) if woken else changes
+
+
 def _in_turn(drained: Sequence[UUID], deployment: Deployment, room: DeviceRoom) -> tuple[UUID, ...]:
     """As many of each revision leave as before; of those that serve, the first by their turn."""
     turn = {route_id: place for place, route_id in enumerate(room.turns)}
@@ -150,8 +176,20 @@ def _in_turn(drained: Sequence[UUID], deployment: Deployment, room: DeviceRoom) 
     return (*(route_id for route_id in drained if route_id not in ids(leaving)), *first)
 
 
-def _in_the_way(deployment: Deployment, now: datetime) -> Route | None:
-    """A replica that serves nobody and holds devices: a parked one, else one that is sick for too long."""
+def _falling_asleep(deployment: Deployment, room: DeviceRoom) -> tuple[Route, ...]:
+    """Parked replicas that will lend their devices: they are sent to sleep, or soon will be."""
+    parked = (r for r in deployment.active_routes if r.parked_until and r.revision_id in room.sleepers)
+    return tuple(r for r in parked if not r.has_lent and r.status in (RouteStatus.HEALTHY, RouteStatus.PROVISIONING))
+
+
+def _in_the_way(deployment: Deployment, dozing: Sequence[Route], now: datetime) -> Route | None:
+    """A replica that serves nobody and holds devices: a parked one, else one that is sick for too long.
+
+    One that falls asleep has as long for it as a sick one to recover.
+    """
     active = deployment.active_routes
-    parked = [route for route in active if route.parked_until is not None]
+    in_time = [route.id for route in dozing if route.status is RouteStatus.HEALTHY or grace_ends_at(route) > now]
+    if in_time:
+        return None
+    parked = [route for route in active if route.parked_until is not None and not route.has_lent]
     return next(iter((*worst_first(parked), *worst_first(sick_too_long(active, now)))), None)

@@ -30,10 +30,18 @@ from db.cycle.claim import (
     load_what_is_readable,
     mark_what_is_off,
 )
+from db.devices import wake
 from db.replicas.host_placement import Placing
 from db.unreachable import is_unreachable
 from domain.cycle.transitions import Bounds, ClassifiedDecision, classify
-from domain.cycle.writes import DeploymentWait, drained_routes, new_routes, plan_writes, steps_to_build_on
+from domain.cycle.writes import (
+    DeploymentWait,
+    drained_routes,
+    new_routes,
+    plan_writes,
+    steps_to_build_on,
+    woken_routes,
+)
 from domain.handlers.base import DeploymentExecutionResult, DeploymentHandler
 from domain.handlers.dispatch import HandlerRegistry
 from domain.model.decision import Decision
@@ -64,6 +72,8 @@ def write_decisions(  # noqa: PLR0913  (all that a transaction is of)
 
     Raises StaleSnapshotError.
     """
+    if woken := woken_routes(decisions):
+        wake(connection, woken)
     grounds = placing.grounds(connection, new_routes(decisions), drained_routes(decisions))
     steps = kept_steps(connection, steps_to_build_on(decisions))
     writes = plan_writes(phase, decisions, claim, claim.now, grounds, steps, glanced)
@@ -194,7 +204,7 @@ class DeploymentCoordinator:
         if applied.unplaced:
             events.append(route_key(RouteLifecycleType.START))
         events += [route_key(RouteLifecycleType.STOP, host) for host in sorted(applied.stopping)]
-        if any(_is_waking(decision.deployment) for decision in result.result.decisions):
+        if any(decision.changes.woken or _is_waking(decision.deployment) for decision in result.result.decisions):
             events.append(route_key(RouteLifecycleType.PROBE))
         weighed = any(decision.changes.stage is not None for decision in result.result.decisions)
         self.waker.send(events, traffic=bool(applied.drained or applied.promoted or weighed))

@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 from pydantic import ValidationError
 
-from domain.devices.ledger import Demand, HeldDevice, Ledger, chosen, device_room, fitting
+from domain.devices.ledger import Demand, HeldDevice, Ledger, Sleeper, chosen, device_room, fitting
 from domain.devices.needs import gpus_of, in_words, marks_of, parse_resources, variables_of
 from domain.devices.others import knows_its_driver, memory_of_others, others_in_words
 from domain.revisions.revision import RevisionSpec, filled_in
@@ -121,7 +121,7 @@ def test_a_wait_names_what_is_short_and_what_leaves() -> None:
     assert ledger.shortage(A_GPU, NOW) == (
         "a GPU: 2 of 2 in use, 1 is stopping on a for 12 s, another has just gone, and its driver frees it"
     )
-    room = device_room(ledger, {route(9): A_GPU}, 1, [route(1)], route(9), NOW)
+    room = device_room(ledger, {route(9): A_GPU}, 1, {route(1): route(8)}, route(9), NOW)
     assert (room.free, room.turns, room.frees_at) == ({route(9): 0}, (route(1),), gone)
 
 
@@ -147,6 +147,38 @@ def test_a_device_that_others_use_is_given_to_nobody_and_a_wait_names_it() -> No
 )
 def test_a_driver_is_asked_for_gpus_that_have_its_names(resources: str, is_known: bool) -> None:  # noqa: FBT001
     assert knows_its_driver(parse_resources(resources)) is is_known
+
+
+def lent(number: int, host: str, *devices: str) -> Sleeper:
+    return Sleeper(route(number), host, {"gpu": dict.fromkeys(devices, 1)})
+
+
+def test_what_a_sleeper_has_lent_is_given_away_last() -> None:
+    ledger = Ledger({"a": parse_resources("gpu=3")}, [held(1, "a", "1")], ("a",), sleepers=[lent(2, "a", "0")])
+    assert ledger.room(A_GPU) == 2
+    assert chosen(ledger.free["a"], {"gpu": 1}) == {"gpu": {"2": 1}}
+    assert chosen(ledger.free["a"], {"gpu": 2}) == {"gpu": {"2": 1, "0": 1}}
+
+
+def test_a_sleeper_wakes_when_all_that_it_lent_is_free_and_of_two_only_one() -> None:
+    capacity, sleepers = {"a": parse_resources("gpu=3")}, [lent(2, "a", "0", "1"), lent(3, "a", "1"), lent(4, "b", "0")]
+    sleeping = [route(2), route(3), route(4), route(5)]
+    assert Ledger(capacity, [held(1, "a", "1")], ("a",), sleepers=sleepers).lent_by(sleeping) == dict.fromkeys(
+        sleeping[:3], False
+    )
+    free = Ledger(capacity, [held(1, "a", "2")], ("a",), sleepers=sleepers)
+    assert free.lent_by(sleeping) == {route(2): True, route(3): False, route(4): False}
+    old, new = route(8), route(9)
+    room = device_room(free, {new: A_GPU._replace(sleeps=True)}, 1, {route(2): old, route(3): new}, new, NOW)
+    assert (room.lent, room.sleepers) == ({route(2): True, route(3): True}, (new,)), "each revision by itself"
+
+
+def test_who_holds_what_a_sleeper_of_the_target_has_lent_leaves_first() -> None:
+    devices = [held(1, "a", "0"), held(2, "a", "1"), held(3, "a", "2")]
+    ledger = Ledger({"a": parse_resources("gpu=3")}, devices, ("a",), sleepers=[lent(4, "a", "1")])
+    old, new = route(8), route(9)
+    routes = {route(1): old, route(2): old, route(3): old, route(4): new}
+    assert device_room(ledger, {new: A_GPU}, 1, routes, new, NOW).turns == (route(2), route(1), route(3))
 
 
 def test_what_a_replica_learns_of_its_devices() -> None:

@@ -15,7 +15,7 @@ P, H, U, F = RouteStatus.PROVISIONING, RouteStatus.HEALTHY, RouteStatus.UNHEALTH
 
 
 @pytest.mark.parametrize(
-    ("status", "is_parked", "is_target", "asleep_at", "wake_started_at", "step"),
+    ("status", "is_parked", "is_needed", "asleep_at", "wake_started_at", "step"),
     [
         (H, True, False, None, None, SleepStep.BEGINS),
         (U, True, False, None, None, SleepStep.NONE),
@@ -30,22 +30,22 @@ P, H, U, F = RouteStatus.PROVISIONING, RouteStatus.HEALTHY, RouteStatus.UNHEALTH
 def test_what_is_written_down_before_a_request_is_sent(
     status: RouteStatus,
     is_parked: bool,  # noqa: FBT001
-    is_target: bool,  # noqa: FBT001
+    is_needed: bool,  # noqa: FBT001
     asleep_at: datetime | None,
     wake_started_at: datetime | None,
     step: SleepStep,
 ) -> None:
-    route = ParkedRoute(status, is_parked, is_target, asleep_at, None, wake_started_at)
+    route = ParkedRoute(status, is_parked, is_needed, asleep_at, None, wake_started_at)
     assert next_sleep_step(PARK, route) is step
     assert next_sleep_step(None, route) is SleepStep.NONE
 
 
 @pytest.mark.parametrize(
-    ("is_target", "second", "becomes"),
+    ("is_needed", "second", "becomes"),
     [(False, 999, P), (True, 9.9, P), (True, 10, F)],
 )
-def test_only_one_that_is_woken_has_a_clock(is_target: bool, second: float, becomes: RouteStatus) -> None:  # noqa: FBT001
-    route = ParkedRoute(P, is_parked=True, is_target=is_target, asleep_at=AT, slept_at=AT, wake_started_at=AT)
+def test_only_one_that_is_woken_has_a_clock(is_needed: bool, second: float, becomes: RouteStatus) -> None:  # noqa: FBT001
+    route = ParkedRoute(P, is_parked=True, is_needed=is_needed, asleep_at=AT, slept_at=AT, wake_started_at=AT)
     now, result = AT + timedelta(seconds=second), ProbeResult(running=True, is_answered=True, detail="200")
     verdict = judge_sleep(PARK, route, result, now, "waking")
     assert verdict.status is becomes

@@ -191,6 +191,8 @@ def drawn_changes(deployment: Deployment, changes: RouteChanges) -> str:
         parts.append("drain " + "".join(symbols[chosen] for chosen in changes.drain_route_ids))
     if changes.park_route_ids:
         parts.append("park " + "".join(symbols[chosen] for chosen in changes.park_route_ids))
+    if changes.woken:
+        parts.append("wake " + "".join(symbols[chosen] for chosen, _ in changes.woken))
     return ", ".join(parts)
 
 
