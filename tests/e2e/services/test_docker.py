@@ -35,7 +35,7 @@ def docked(fleet: Fleet, ours: dict[str, list[str]], docker_url: str) -> Fleet: 
     return fleet
 
 
-def add_revision(fleet: Fleet, name: str) -> None:
+def add_revision(fleet: Fleet, name: str, **more: object) -> None:
     spec = {
         "runtime": "docker",
         "command": ["/bin/sh", "-c", SERVES_ITS_REVISION],
@@ -43,6 +43,7 @@ def add_revision(fleet: Fleet, name: str) -> None:
         "health_check": {"path": "/", "interval_seconds": 0.5},
         "drain_seconds": 0.2,
         "stop_grace_seconds": 2,
+        **more,
     }
     fleet.ask("add_revision", deployment="box", name=name, spec=spec)
 
@@ -90,3 +91,12 @@ def test_a_container_that_is_killed_is_replaced(docked: Fleet, docker_url: str) 
     )
     (failed,) = docked.routes("box", "failed")
     assert failed["id"] == lost["id"]
+
+
+def test_a_container_is_warmed_up_where_its_engine_lets_it_listen(docked: Fleet) -> None:
+    docked.ask("create_deployment", deployment="box", desired_replicas=2, policy=POLICY)
+    add_revision(docked, "v1", warm_up={"requests": [{"path": "/", "times": 5, "under_seconds": 10}]})
+    docked.ask("activate_revision", deployment="box", revision="v1")
+    eventually(lambda: runs(docked, "v1"), what="two containers of v1")
+    query = "SELECT warm_up_started_at <= warmed_at AND warmed_at <= healthy_at AS in_order FROM routes"
+    assert docked.rows(query) == [{"in_order": True}] * 2

@@ -1,10 +1,6 @@
 """Probes of replicas that speak TLS: believed by the right authority for the right name, and otherwise told why not."""
 
-import socket
-import ssl
-import threading
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing
 from pathlib import Path
 from uuid import uuid4
 
@@ -15,28 +11,7 @@ from domain.traffic.tls import ReplicaTls
 from runtime.probing.http1 import ProbeAnswer
 from runtime.probing.probes import Prober, ProbeTarget
 from tests.support.certificates.authorities import Authority
-from tests.support.workers.probed import OK, says
-
-
-@contextmanager
-def secured(files: tuple[Path, Path]) -> Iterator[str]:
-    """Answers each request with 200, by TLS."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(*files)
-    context.set_alpn_protocols(["http/1.1"])
-    with socket.create_server(("127.0.0.1", 0)) as server:
-
-        def serve() -> None:
-            with suppress(OSError):
-                while True:
-                    plain, _ = server.accept()
-                    with suppress(OSError), context.wrap_socket(plain, server_side=True) as accepted:
-                        accepted.recv(65536)
-                        accepted.sendall(OK)
-
-        threading.Thread(target=serve, daemon=True).start()
-        yield f"127.0.0.1:{server.getsockname()[1]}"
-        server.shutdown(socket.SHUT_RDWR)
+from tests.support.workers.probed import OK, says, secured
 
 
 def answer(address: str, tls: ReplicaTls, protocol: str = "http1") -> ProbeAnswer:

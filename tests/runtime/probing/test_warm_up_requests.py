@@ -14,10 +14,9 @@ from domain.revisions.warm_start_spec import MOST_BODY_BYTES, WarmUpRequest
 from domain.traffic.tls import ReplicaTls
 from domain.traffic.wire import Protocol, ReplicaWire
 from runtime.probing.warm_up_requests import warm_up_answer
-from tests.runtime.probing.test_secure import secured
 from tests.support.certificates.authorities import Authority
 from tests.support.proxies.http2_replica import http2_replica
-from tests.support.workers.probed import OK, says
+from tests.support.workers.probed import OK, says, secured
 
 HTTP1, HTTP2 = ReplicaWire(), ReplicaWire(Protocol.HTTP2)
 

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from http.client import HTTPConnection
+from pathlib import Path
 from uuid import uuid4
 
 from domain.revisions.health_check import HealthCheck
@@ -26,6 +27,27 @@ def answer(address: str | None, **check: object) -> ProbeAnswer:
     with closing(Prober()) as prober:
         prober.submit([target])
         return prober.answers(10)[target.route_id]
+
+
+@contextmanager
+def secured(files: tuple[Path, Path]) -> Iterator[str]:
+    """Answers each request with 200, by TLS."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*files)
+    context.set_alpn_protocols(["http/1.1"])
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            with suppress(OSError):
+                while True:
+                    plain, _ = server.accept()
+                    with suppress(OSError), context.wrap_socket(plain, server_side=True) as accepted:
+                        accepted.recv(65536)
+                        accepted.sendall(OK)
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+        server.shutdown(socket.SHUT_RDWR)
 
 
 def service(runtime: ProcessRuntime, **env: str) -> Replica:
