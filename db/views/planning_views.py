@@ -274,7 +274,8 @@ def hosts_ahead(connection: Connection[Any], spec: Mapping[str, Any], revision_i
 
 def planned_rest(present: Foreseeable, runs: RevisionView | None) -> Planned:
     """The deployment as it is. `runs`: the revision that it goes to, or else runs."""
-    return Planned(Subject(present.deployment, _is_checked(runs)), present.learned, present.now)
+    deployment = replace(present.deployment, devices=_room(runs)) if runs else present.deployment
+    return Planned(Subject(deployment, _is_checked(runs)), present.learned, present.now)
 
 
 def _is_checked(revision: RevisionView | None) -> bool:

@@ -50,7 +50,8 @@ def file_page() -> str:
         "policy. Seconds may be fractions.\n\n"
         "Begin with [web.yaml](../../examples/web.yaml). [docker.yaml](../../examples/docker.yaml) and\n"
         "[external.yaml](../../examples/external.yaml) have the other runtimes,\n"
-        "[grpc.yaml](../../examples/grpc.yaml) is a gRPC service, and\n"
+        "[grpc.yaml](../../examples/grpc.yaml) is a gRPC service,\n"
+        "[vllm.yaml](../../examples/vllm.yaml) a model on GPUs, and\n"
         "[sticky.yaml](../../examples/sticky.yaml) keeps callers with a replica.\n\n"
         "Next: [operations](../operations.md) explains how to run Rollway.",
         *(_section(f"`{name}`" if "." in name or " " not in name else name, model) for name, model in SECTIONS.items()),

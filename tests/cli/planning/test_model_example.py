@@ -33,6 +33,7 @@ def change(file: Path, *changes: tuple[str, str]) -> None:
 
 
 HOSTS_PREPARED = COMPLETED = (0, 0)
+IN_PLACE_WAVES = [HOSTS_PREPARED, (0, 1), (1, 0), (0, 1), (1, 0), COMPLETED]
 NEXT = ("Qwen/Qwen3-8B", "Qwen/Qwen3-8B-AWQ")
 
 
@@ -72,10 +73,17 @@ def test_each_replica_has_a_gpu_and_a_rollout_goes_in_place(rollway: Rollway, en
     serve(rollway, engine)
     assert [row["device"] for row in read(engine, HELD)] == ["a gpu0", "b gpu0"]
     change(file, NEXT)
-    assert waves(rollway, file) == [HOSTS_PREPARED, (0, 1), (1, 0), (0, 1), (1, 0), COMPLETED]
-    has(engine, "c", "gpu=1")
-    assert waves(rollway, file) == [HOSTS_PREPARED, (1, 1), (0, 1), (1, 0), COMPLETED]
+    assert waves(rollway, file) == IN_PLACE_WAVES
     assert rollway("apply", "-f", str(file)).code == 0
+    rest = json.loads(rollway("plan", "chat", "--json").out)["waves"]
+    assert [(wave["create"], wave["drain"]) for wave in rest] == IN_PLACE_WAVES
+
+
+def test_a_free_gpu_is_used_first(rollway: Rollway, engine: Engine, file: Path) -> None:
+    has(engine, "a", "gpu=3")
+    serve(rollway, engine)
+    change(file, NEXT)
+    assert waves(rollway, file) == [HOSTS_PREPARED, (1, 1), (0, 1), (1, 0), COMPLETED]
 
 
 def test_without_a_gpu_it_is_refused(rollway: Rollway, engine: Engine) -> None:
