@@ -12,6 +12,7 @@ from db.locking.statuses import ACTIVE, HAS_LENT, TO_STOP
 from domain.devices.ledger import Demand, HeldDevice, Ledger, Sleeper
 from domain.devices.needs import Capacity
 from domain.model.states import TrafficStatus
+from domain.replicas.host_choice import PlacingGrounds, in_turn_for_devices
 from domain.revisions.host_labels import has_labels
 
 _LOCK = "SELECT pg_advisory_xact_lock(7276531)"
@@ -20,12 +21,18 @@ _HOSTS = """
     SELECT name, resources, memory_of_others, down_since IS NULL AND deaf_since IS NULL AND drained_at IS NULL
       FROM hosts WHERE resources <> '{}'
 """
-
 _HELD = f"""
     SELECT x.route_id, x.host, x.kind, x.device, x.amount,
            CASE WHEN r.{TO_STOP} THEN r.status_changed_at END, x.free_at
       FROM held_devices x JOIN routes r ON r.id = x.route_id
      WHERE x.free_at IS NULL OR x.free_at > clock_timestamp()
+"""
+_OF_HOSTS = """
+    SELECT h.name, h.resources, h.memory_of_others,
+           (SELECT json_agg(json_build_array(NULL, x.host, x.kind, x.device, x.amount)) FROM held_devices x
+             WHERE x.host = h.name AND (x.free_at IS NULL OR x.free_at > clock_timestamp()))
+      FROM hosts h
+     WHERE h.name = ANY(%s) AND h.down_since IS NULL AND h.deaf_since IS NULL AND h.drained_at IS NULL
 """
 
 # the memory that a sleeper has kept of what it lent is its own
@@ -35,7 +42,9 @@ _OWNED = f"""
             WHERE r.host = %(host)s AND {HAS_LENT} AND r.stopped_at IS NULL
 """
 
-_SLEEPERS = f"SELECT r.id, r.host, r.devices FROM routes r WHERE {HAS_LENT} AND r.stopped_at IS NULL ORDER BY r.id"
+_ALL_SLEEPERS = f"SELECT r.id, r.host, r.devices FROM routes r WHERE {HAS_LENT} AND r.stopped_at IS NULL"
+_SLEEPERS = f"{_ALL_SLEEPERS} ORDER BY r.id"
+_SLEEPERS_OF_HOSTS = f"{_ALL_SLEEPERS} AND r.host = ANY(%s) ORDER BY r.id"
 
 _WOKEN = columns("id uuid, traffic text")
 
@@ -51,21 +60,53 @@ _DEMANDS = """
 _LABELS = "SELECT name, labels FROM hosts"
 
 
+_FIRST = (2, 16)
+"""The numbers of hosts that are read before all are: one replica finds its devices on the first ones."""
+
+
 def locked_ledger(connection: Connection[Any]) -> Ledger:
     """The ledger, which nobody else changes until this transaction ends. Comes after the locks of deployments."""
     connection.execute(_LOCK)
     return read_ledger(connection)
 
 
+def locked_ledger_for(connection: Connection[Any], grounds: PlacingGrounds) -> Ledger:
+    """The ledger, locked too, of the first hosts alone where that is enough for these replicas."""
+    connection.execute(_LOCK)
+    needy = [replica for replica in grounds.unplaced if replica.needs]
+    turns = in_turn_for_devices(grounds, _FIRST[-1]) if len(needy) <= _FIRST[-1] else []
+    demands = {frozenset(replica.needs.items()) for replica in needy if replica.needs}
+    for count in _FIRST:
+        if len(needy) <= count <= len(turns):
+            ledger = _of_hosts(connection, turns[:count])
+            if all(ledger.has_choice(Demand(dict(needs)), len(needy)) for needs in demands):
+                return ledger
+    return read_ledger(connection)
+
+
+def _of_hosts(connection: Connection[Any], hosts: Sequence[str]) -> Ledger:
+    """What those of these hosts have that get new replicas, and what is held and was lent of it."""
+    known = connection.execute(_OF_HOSTS, ([*hosts],))
+    sleepers = connection.execute(_SLEEPERS_OF_HOSTS, ([*hosts],))
+    rows = known.fetchall()
+    return Ledger(
+        {name: resources for name, resources, *_ in rows},
+        [HeldDevice(*device) for *_, held in rows for device in held or ()],
+        [name for name, *_ in rows],
+        {name: memory for name, _, memory, _ in rows if memory},
+        [Sleeper(*row) for row in sleepers.fetchall()],
+    )
+
+
 def read_ledger(connection: Connection[Any]) -> Ledger:
     """What hosts have, and what replicas hold of it now."""
-    hosts = connection.execute(_HOSTS)
-    held = connection.execute(_HELD)
+    hosts = connection.cursor(binary=True).execute(_HOSTS)
+    held = connection.cursor(binary=True).execute(_HELD)
     sleepers = connection.execute(_SLEEPERS)
     rows = hosts.fetchall()
     return Ledger(
         {name: resources for name, resources, *_ in rows},
-        [HeldDevice(*row) for row in held],
+        [HeldDevice(*row) for row in held.fetchall()],
         [name for name, *_, is_open in rows if is_open],
         {name: memory for name, _, memory, _ in rows if memory},
         [Sleeper(*row) for row in sleepers],

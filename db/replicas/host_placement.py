@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import Any, NamedTuple, Protocol
 from uuid import UUID
@@ -11,7 +11,7 @@ from psycopg import Connection
 from psycopg.rows import scalar_row
 
 from db.connection.arrays import UUIDS, Array, columns, named_row
-from db.devices import as_json, locked_ledger
+from db.devices import as_json, locked_ledger_for
 from db.locking.row_locks import count_change, lock
 from db.locking.statuses import ACTIVE, IS_LACKED, IS_PLACEABLE, TO_STOP
 from db.replicas.host_routes import IS_TO_START
@@ -119,10 +119,10 @@ class Placing:
         by_id = {revision.id.int: revision for revision in needs.fetchall()}  # numbers are found faster than ids
         unplaced = [_unplaced(want, by_id.get(want.revision_id.int, _Needs(want.revision_id))) for want in now]
         own = {(deployment, host): count for deployment, host, count in of_deployment.fetchall()}
-        ledger = {"ledger": locked_ledger(connection)} if any(each.needs for each in unplaced) else {}
-        return PlacingGrounds(
-            unplaced, _by_name(hosts.fetchall()), own, self._of_all, len(replicas) - len(now), **ledger
-        )
+        grounds = PlacingGrounds(unplaced, _by_name(hosts.fetchall()), own, self._of_all, len(replicas) - len(now))
+        if not any(each.needs for each in unplaced):
+            return grounds
+        return replace(grounds, ledger=locked_ledger_for(connection, grounds))
 
     def add(self, hosts: Iterable[str | None]) -> None:
         """Count these hosts of new replicas."""

@@ -31,9 +31,12 @@ from domain.text.numbers import duration
 
 
 class HeldDevice(NamedTuple):
-    """What a replica holds of a host. `leaving_since`: when the replica was drained; `free_at`: when it has gone."""
+    """What a replica holds of a host. `leaving_since`: when the replica was drained; `free_at`: when it has gone.
 
-    route_id: UUID
+    `route_id`: None where it is of no interest which replica that is.
+    """
+
+    route_id: UUID | None
     host: str
     kind: str
     device: str
@@ -119,11 +122,17 @@ class Ledger:
             if not is_amount(kind)
             for device in devices
         }
-        return {held.route_id for held in self.holdings if (held.host, held.kind, held.device) in places}
+        return {
+            held.route_id for held in self.holdings if held.route_id and (held.host, held.kind, held.device) in places
+        }
 
     def room(self, demand: Demand) -> int:
         """The number of replicas with this demand that find their devices now."""
         return sum(fitting(self.free[host], demand.needs) for host in demand.among(self.open_hosts))
+
+    def has_choice(self, demand: Demand, count: int) -> bool:
+        """Whether so many hosts have room for this demand."""
+        return sum(fitting(self.free[host], demand.needs) > 0 for host in demand.among(self.open_hosts)) >= count
 
     def fits_ever(self, demand: Demand) -> int:
         """The number of replicas with this demand that all hosts could run if nothing else ran there."""
@@ -147,7 +156,8 @@ class Ledger:
     def _by_route(self) -> dict[UUID, list[HeldDevice]]:
         held: dict[UUID, list[HeldDevice]] = defaultdict(list)
         for device in self.holdings:
-            held[device.route_id].append(device)
+            if device.route_id:
+                held[device.route_id].append(device)
         return held
 
     def _by_host(self, routes: Iterable[UUID]) -> dict[str, list[UUID]]:

@@ -211,6 +211,22 @@ def takers(hosts: Mapping[str, HostUp]) -> list[str]:
     return hosts_in_time({name: host.clock_offset for name, host in (open_ones or reachable or hosts).items()})
 
 
+def in_turn_for_devices(grounds: PlacingGrounds, most: int) -> list[str]:
+    """The first hosts in the order in which replicas that need devices come to them; empty where they share none.
+
+    Where as many of these hosts have room as there are replicas, each replica finds its own there, and the devices of
+    other hosts need not be known.
+    """
+    needy = [replica for replica in grounds.unplaced if replica.needs]
+    owner, labels = needy[0].deployment_id, needy[0].labels
+    for replica in needy:
+        if (replica.deployment_id, replica.labels, replica.spread) != (owner, labels, HOST) or replica.lacking:
+            return []
+    hosts, _ = _takers_and_spare(_with_labels(grounds.hosts, labels or {}))
+    own = {host: count for (deployment_id, host), count in grounds.of_deployment.items() if deployment_id == owner}
+    return [host for *_, host in sorted((own.get(host, 0), grounds.of_all.get(host, 0), host) for host in hosts)[:most]]
+
+
 def placements(grounds: PlacingGrounds) -> list[Placement]:
     """The host of each replica, and its devices."""
     hosts = hosts_by(grounds)
@@ -261,7 +277,8 @@ def _takers_and_spare(hosts: Mapping[str, HostUp]) -> tuple[list[str], list[str]
     reachable = {name: host for name, host in hosts.items() if not host.is_deaf}
     silent = sorted(name for name, host in reachable.items() if host.is_silent and not host.is_drained)
     drained = sorted(name for name, host in reachable.items() if host.is_drained)
-    responsive = takers({name: host for name, host in reachable.items() if name not in (*silent, *drained)})
+    last = {*silent, *drained}
+    responsive = takers({name: host for name, host in reachable.items() if name not in last})
     return (responsive, [*silent, *drained]) if responsive else (takers(hosts), drained)
 
 
@@ -294,7 +311,7 @@ def place(  # noqa: PLR0913  (all that a choice is made by)
             continue
         open_ones = ranked
         if replica.needs:
-            open_ones = [choice for choice in ranked if fitting(free.get(choice[1], {}), replica.needs)]
+            open_ones = [each for each in ranked if each[1] in free and fitting(free[each[1]], replica.needs)]
             if not open_ones:
                 choices.append(None)
                 continue

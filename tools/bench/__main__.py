@@ -16,7 +16,7 @@ from tools.bench.environment import environment
 from tools.bench.faces import commands, page, rest, streams
 from tools.bench.plots import draw
 from tools.bench.rollouts import measured as rollouts
-from tools.bench.scale import hosts, replicas
+from tools.bench.scale import devices, hosts, replicas
 from tools.bench.targets import Judgement, Verdict, judged, judgement_table
 
 RESULTS = Path("tools/bench/results")
@@ -34,6 +34,7 @@ SECTIONS: dict[str, Callable[..., dict[str, Any]]] = {
     "rest": rest.measure,
     "hosts": hosts.measure,
     "replicas": replicas.measure,
+    "devices": devices.measure,
     "backlog": backlog.measure,
     "discovery": discovery.measure,
     "drains": drains.measure,

@@ -97,6 +97,12 @@ TARGETS: tuple[Target, ...] = (
     *_CASES,
     Target("hosts", "all heard s", "300 hosts start at once among 100,000 deployments, s until all are heard", 10),
     Target("hosts", "own %", "two workers and beat of 100,000 quiet deployments on 300 hosts, % of one core", 3),
+    Target(
+        "devices",
+        "its worker ms",
+        "placing one among 10,000 replicas on 300 hosts with devices, a worker's processor time, ms",
+        1,
+    ),
     Target("storm", "worker MiB", "memory of a worker, MiB", 300),
     Target("storm", "connections", "connections of a worker", 7),
     Target(
