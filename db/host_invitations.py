@@ -42,9 +42,9 @@ _TAKEN = """
 _ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(hashtext('rollway hosts join'))"
 
 
-def invite_host(connection: Connection, shown: str, sealed: str, actor: str) -> datetime:
+def invite_host(connection: Connection, proof: str, sealed_settings: str, actor: str) -> datetime:
     """Keep an invitation by the hash of what its machine will show; returns its end."""
-    row = connection.execute(_INVITE, (hash_of(shown), sealed, actor, LASTS)).fetchone()
+    row = connection.execute(_INVITE, (hash_of(proof), sealed_settings, actor, LASTS)).fetchone()
     assert row is not None  # noqa: S101  (an INSERT without a condition returns its row)
     ends_at: datetime = row[0]
     record_deed(
@@ -60,25 +60,25 @@ def join_host(connection: Connection[Any], request: JoinRequest) -> str | None:
     """
     connection.execute(_ONE_AT_A_TIME)
     values = {"hash": hash_of(request.invitation), "machine": request.machine, "host": request.host}
-    if (taken := connection.execute(_TAKEN, values).fetchone()) and _is_known(connection, values["hash"]):
-        message = f"a host called {request.host} {taken[0]}; give this one another name with --name"
+    if (conflict := connection.execute(_TAKEN, values).fetchone()) and _is_known(connection, values["hash"]):
+        message = f"a host called {request.host} {conflict[0]}; give this one another name with --name"
         raise HostTakenError(message, host=request.host)
     row = connection.execute(_JOIN, values).fetchone()
     if row is None:
         _refuse_spent(connection, values["hash"])
         return None
-    sealed, made_by, was = row
-    if was != request.host:
+    sealed_settings, made_by, previous_host = row
+    if previous_host != request.host:
         record_deed(connection, "join_host", request.host, made_by, f"{request.host} joins, by a line of {made_by}")
-    return str(sealed)
+    return str(sealed_settings)
 
 
-def _is_known(connection: Connection[Any], shown: object) -> bool:
-    return connection.execute(_WHY, (shown,)).fetchone() is not None
+def _is_known(connection: Connection[Any], invitation_hash: object) -> bool:
+    return connection.execute(_WHY, (invitation_hash,)).fetchone() is not None
 
 
-def _refuse_spent(connection: Connection[Any], shown: object) -> None:
-    row = connection.execute(_WHY, (shown,)).fetchone()
+def _refuse_spent(connection: Connection[Any], invitation_hash: object) -> None:
+    row = connection.execute(_WHY, (invitation_hash,)).fetchone()
     if row is None:
         return
     by = f" by {row[2]}" if row[2] else ""

@@ -135,22 +135,22 @@ def write_for(member: Membership, environment: Mapping[str, str], files: Mapping
 
     What is there and was not written for it stays, and is refused.
     """
-    named = {variable: member.folder / variable.lower().removeprefix("rollway_") for variable in files}
-    lines = as_lines({**environment, **{variable: str(path) for variable, path in named.items()}})
-    texts = {path: files[variable] for variable, path in named.items()}
+    paths = {variable: member.folder / variable.lower().removeprefix("rollway_") for variable in files}
+    lines = as_lines({**environment, **{variable: str(path) for variable, path in paths.items()}})
+    texts = {path: files[variable] for variable, path in paths.items()}
     if member.started_by == "systemd":
         member = _with_account(member)
-        written = units.files(member.user, str(member.environment_file))
-        texts |= {UNITS / name: written[name] for name in _OF_WORKERS}
+        unit_files = units.files(member.user, str(member.environment_file))
+        texts |= {UNITS / name: unit_files[name] for name in _OF_WORKERS}
     for path, text in {**texts, member.environment_file: lines}.items():
-        member = _written(member, path, text)
+        member = _write_file(member, path, text)
     if member.started_by == "systemd":
-        for path in named.values():  # workers read them
+        for path in paths.values():  # workers read them
             shutil.chown(path, member.user, member.user)
     return keep_record(replace(member, address=address, is_complete=True))
 
 
-def _written(member: Membership, path: Path, text: str) -> Membership:
+def _write_file(member: Membership, path: Path, text: str) -> Membership:
     if path.exists() and path not in member.files:
         raise StackError(
             f"{path} is there, and 'rollway hosts join' did not write it: move it away, if nothing here needs it."
@@ -230,9 +230,9 @@ def _run(*command: str) -> None:
     path = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"  # useradd is there, and not on every PATH
     environment = {**os.environ, "PATH": path}
     try:
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)  # noqa: S603 -- ours
+        result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)  # noqa: S603 -- ours
     except OSError as error:
         raise StackError(f"'{command[0]}' cannot be run here: {error.strerror}.") from None
-    if done.returncode:
-        why = done.stderr.strip().rpartition("\n")[2] or f"exit code {done.returncode}"
+    if result.returncode:
+        why = result.stderr.strip().rpartition("\n")[2] or f"exit code {result.returncode}"
         raise StackError(f"'{' '.join(command)}' failed: {why}.")

@@ -60,7 +60,7 @@ class Invitation:
         return f"{self.url}#{self.secret}"
 
     @property
-    def asks(self) -> str:
+    def proof(self) -> str:
         """What the new host shows to get the settings: it does not open them."""
         return sha256(f"rollway asks {self.secret}".encode()).hexdigest()
 

@@ -36,18 +36,18 @@ class HostJoins:
         return [Route(JOIN_PATH, Methods({"POST": self._join}))]
 
     async def _join(self, request: Request) -> Response:
-        asked = _parsed(await request.body())
-        join = partial(join_host, request=asked)
-        sealed = await self._access.given_for(request, asked.invitation, join, _UNKNOWN)
+        join_request = _join_request(await request.body())
+        join = partial(join_host, request=join_request)
+        sealed = await self._access.given_for(request, join_request.invitation, join, _UNKNOWN)
         return JSONResponse(asdict(SealedSettings(sealed)), headers={"cache-control": "no-store"})
 
 
-def _parsed(body: bytes) -> JoinRequest:
+def _join_request(body: bytes) -> JoinRequest:
     try:
-        asked = JoinRequest.model_validate_json(body)
-        host_name(asked.host)
+        join_request = JoinRequest.model_validate_json(body)
+        host_name(join_request.host)
     except ValidationError as error:
         raise InvalidInputError.of(error, model=JoinRequest) from None
     except ValueError as error:
         raise InvalidInputError(f"host: {error}", field="host") from None
-    return asked
+    return join_request

@@ -28,8 +28,8 @@ def environment_here() -> dict[str, str]:
     for folder in (find_home(os.environ).root, SYSTEM_FOLDER):
         file = folder / "environment"
         if not os.environ.get("DATABASE_URL") and os.access(file, os.R_OK):
-            written = in_lines(file.read_text(encoding="utf-8"))
-            os.environ.update({name: value for name, value in written.items() if name not in os.environ})
+            variables = in_lines(file.read_text(encoding="utf-8"))
+            os.environ.update({name: value for name, value in variables.items() if name not in os.environ})
     find_servers()
     own = load_settings(find_home(os.environ))
     keys = {"ROLLWAY_CERTIFICATE_KEY": own.certificate_key} if own else {}
@@ -71,7 +71,7 @@ def settings_from(invitation: Invitation, member: Membership) -> SharedSettings:
     from traffic.certificates.x509 import SealError  # noqa: PLC0415
 
     where = urlsplit(invitation.url).netloc
-    body = {"invitation": invitation.asks, "machine": member.machine, "host": member.host}
+    body = {"invitation": invitation.proof, "machine": member.machine, "host": member.host}
     try:
         # nobody in between can open what comes, or put something else in its place: so any certificate will do
         answer = httpx.post(f"{invitation.url}{JOIN_PATH}", json=body, timeout=15, verify=False)  # noqa: S501
@@ -99,9 +99,9 @@ def address_towards(database_url: str) -> str:
     """The address of this machine on the way to PostgreSQL. Nothing is sent."""
     host, _, port = database_address(database_url).partition("/")[0].partition(",")[0].rpartition(":")
     try:
-        found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_DGRAM)
-        with socket.socket(found[0][0], socket.SOCK_DGRAM) as probe:
-            probe.connect(found[0][4])
+        addresses = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_DGRAM)
+        with socket.socket(addresses[0][0], socket.SOCK_DGRAM) as probe:
+            probe.connect(addresses[0][4])
             return str(probe.getsockname()[0])
     except (OSError, ValueError):
         return ""

@@ -145,7 +145,7 @@ def join(
     if line is None:
         return _invite(url, {"DATABASE_URL": database_url, "REDIS_URL": redis_url}, actor, as_json=as_json)
     host = NewHost(
-        _named(name or socket.gethostname()), address, labels, workers or default_workers(), user, foreground
+        _checked_name(name or socket.gethostname()), address, labels, workers or default_workers(), user, foreground
     )
     _refuse_wrong(host)
     return _become(Invitation.parse(line), host, as_json=as_json)
@@ -172,8 +172,8 @@ def leave(*, timeout: _Timeout = WAIT_SECONDS, actor: Actor, as_json: AsJson = F
     remaining = remove(member)
     if as_json:
         return print_json({"host": member.host, "left": True, "remaining": remaining})
-    kept = f"; {', '.join(map(str, remaining))} stays, which Rollway did not write" if remaining else ""
-    return printer().print(f"{member.host} is no host any more{kept}.")
+    rest = f"; {', '.join(map(str, remaining))} stays, which Rollway did not write" if remaining else ""
+    return printer().print(f"{member.host} is no host any more{rest}.")
 
 
 def _invite(url: str | None, others: Mapping[str, str | None], actor: str, *, as_json: bool) -> None:
@@ -186,9 +186,11 @@ def _invite(url: str | None, others: Mapping[str, str | None], actor: str, *, as
     refuse_unreachable(environ)
     invitation = Invitation(url_here(url, environ), secrets.token_urlsafe(SECRET_BYTES))
     settings = SharedSettings(environment=shared_of(environ), files=shared_files(environ))
-    sealed = seal_of(invitation).seal(settings.model_dump_json())
+    sealed_settings = seal_of(invitation).seal(settings.model_dump_json())
     with database_errors():
-        ends_at = in_transaction(engine(), lambda connection: invite_host(connection, invitation.asks, sealed, actor))
+        ends_at = in_transaction(
+            engine(), lambda connection: invite_host(connection, invitation.proof, sealed_settings, actor)
+        )
     line = f"rollway hosts join {shlex.quote(str(invitation))}"
     if as_json:
         return print_json({"line": line, "ends_at": ends_at, "url": invitation.url})
@@ -202,7 +204,7 @@ def _become(invitation: Invitation, host: NewHost, *, as_json: bool) -> None:
     say = _sayer(as_json=as_json)
     member = _record_of(invitation, host)
     if not member.is_complete:
-        member = _written(member, invitation, host)
+        member = _write_settings(member, invitation, host)
     start(member, say)
     use(member.environment)
     wait_until_up(member)
@@ -230,13 +232,13 @@ def _record_of(invitation: Invitation, host: NewHost) -> Membership:
     """The record of this machine, made if need be. Raises StackError where it is a host already by another line."""
     by_systemd = systemd_runs_here() and not host.foreground
     home = SYSTEM_HOME if by_systemd else find_home(os.environ).root
-    found = read_record(SYSTEM_FOLDER if by_systemd else home)
-    if found is not None and found.is_complete:
-        if found.invitation != invitation.asks:
-            raise StackError(f"This machine is the host {found.host} already: 'rollway hosts leave' undoes that.")
-        return found
-    if found is not None:
-        return keep_record(replace(found, invitation=invitation.asks, host=host.name, workers=host.workers))
+    record = read_record(SYSTEM_FOLDER if by_systemd else home)
+    if record is not None and record.is_complete:
+        if record.invitation != invitation.proof:
+            raise StackError(f"This machine is the host {record.host} already: 'rollway hosts leave' undoes that.")
+        return record
+    if record is not None:
+        return keep_record(replace(record, invitation=invitation.proof, host=host.name, workers=host.workers))
     if not by_systemd:
         refuse_another_stack(home)
     return keep_record(
@@ -244,7 +246,7 @@ def _record_of(invitation: Invitation, host: NewHost) -> Membership:
             started_by="systemd" if by_systemd else "supervisor",
             home=home,
             host=host.name,
-            invitation=invitation.asks,
+            invitation=invitation.proof,
             machine=secrets.token_hex(16),
             workers=host.workers,
             makes_home=not home.exists() or not any(home.iterdir()),
@@ -252,7 +254,7 @@ def _record_of(invitation: Invitation, host: NewHost) -> Membership:
     )
 
 
-def _written(member: Membership, invitation: Invitation, host: NewHost) -> Membership:
+def _write_settings(member: Membership, invitation: Invitation, host: NewHost) -> Membership:
     settings = settings_from(invitation, member)
     environment = settings.environment
     check_database(environment["DATABASE_URL"])
@@ -269,11 +271,11 @@ def _written(member: Membership, invitation: Invitation, host: NewHost) -> Membe
         own["ROLLWAY_HOME"] = str(member.home)
     elif user != "root":
         environment = {name: value for name, value in environment.items() if name != "ROLLWAY_REPLICA_USER"}
-    written = {name: value for name, value in {**environment, **own}.items() if value}
-    return write_for(replace(member, user=user), written, settings.files, address)
+    variables = {name: value for name, value in {**environment, **own}.items() if value}
+    return write_for(replace(member, user=user), variables, settings.files, address)
 
 
-def _named(name: str) -> str:
+def _checked_name(name: str) -> str:
     try:
         return host_name(name)
     except ValueError as error:

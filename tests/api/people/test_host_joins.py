@@ -26,13 +26,13 @@ def invited(people_server: People) -> People:
     """With an invitation that nobody has used."""
     for table in ("host_invitations", "hosts"):
         write(people_server.engine, f"DELETE FROM {table}")
-    invite = partial(invite_host, shown=INVITATION.asks, sealed="sealed", actor="ann")
+    invite = partial(invite_host, proof=INVITATION.proof, sealed_settings="sealed", actor="ann")
     in_transaction(people_server.engine, invite)
     return people_server
 
 
 def ask(people: People, machine: str = FIRST, host: str = "m2", **changed: Any) -> httpx.Response:
-    body = {"invitation": INVITATION.asks, "machine": machine, "host": host, **changed}
+    body = {"invitation": INVITATION.proof, "machine": machine, "host": host, **changed}
     with people.stranger() as client:
         return client.post(JOIN_PATH, json=body)
 
@@ -51,7 +51,7 @@ def test_the_sealed_settings_are_for_one_machine_which_may_ask_again(invited: Pe
         "this line has been used already by m2; 'rollway hosts join' on a machine of the installation prints another",
     )
     (kept,) = read(invited.engine, "SELECT encode(hash, 'hex') AS hash, made_by, host FROM host_invitations")
-    assert kept["hash"] not in (INVITATION.asks, INVITATION.secret.encode().hex())
+    assert kept["hash"] not in (INVITATION.proof, INVITATION.secret.encode().hex())
     assert (kept["made_by"], kept["host"]) == ("ann", "m2")
     deeds = read(
         invited.engine, "SELECT phase, target, actor FROM fleet_history WHERE phase LIKE '%%_host' ORDER BY id"
@@ -90,20 +90,20 @@ def test_a_name_that_is_taken_uses_nothing_up(invited: People) -> None:
 
 def test_two_machines_that_join_by_one_name_at_the_same_time_are_told(invited: People) -> None:
     other = Invitation("https://rollway.example.com", "other")
-    in_transaction(invited.engine, partial(invite_host, shown=other.asks, sealed="x", actor="ann"))
+    in_transaction(invited.engine, partial(invite_host, proof=other.proof, sealed_settings="x", actor="ann"))
     assert ask(invited).status_code == 200
-    code, said = refused(ask(invited, SECOND, invitation=other.asks))
+    code, said = refused(ask(invited, SECOND, invitation=other.proof))
     assert (code, said.partition(";")[0]) == (409, "a host called m2 joins just now")
 
 
 def test_who_joins_by_a_name_waits_for_who_does_so_already(invited: People) -> None:
     other = Invitation("https://rollway.example.com", "other")
-    in_transaction(invited.engine, partial(invite_host, shown=other.asks, sealed="x", actor="ann"))
-    first = JoinRequest(invitation=INVITATION.asks, machine=FIRST, host="m2")
+    in_transaction(invited.engine, partial(invite_host, proof=other.proof, sealed_settings="x", actor="ann"))
+    first = JoinRequest(invitation=INVITATION.proof, machine=FIRST, host="m2")
     with ThreadPoolExecutor(1) as threads:
         with transaction(invited.engine) as connection:
             join_host(connection, first)
-            second = threads.submit(ask, invited, SECOND, invitation=other.asks)
+            second = threads.submit(ask, invited, SECOND, invitation=other.proof)
             waits = "SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
             eventually(lambda: read(invited.engine, waits), what="the second to wait")
         assert second.result().status_code == 409

@@ -15,8 +15,8 @@ def test_a_line_is_an_address_and_a_secret_of_which_what_is_shown_tells_nothing(
     assert (invitation.url, invitation.secret) == ("https://rollway.example.com", "s3cret")
     assert str(invitation) == "https://rollway.example.com#s3cret"
     assert Invitation.parse(str(invitation)) == invitation
-    assert "s3cret" not in repr(invitation) + invitation.asks
-    assert invitation.asks != Invitation.parse("https://rollway.example.com#other").asks
+    assert "s3cret" not in repr(invitation) + invitation.proof
+    assert invitation.proof != Invitation.parse("https://rollway.example.com#other").proof
 
 
 @pytest.mark.parametrize("text", ["", "https://x", "https://x#", "#secret", "x#secret", "ftp://x#secret", "https://#s"])
