@@ -1,4 +1,4 @@
-"""Invitations, by which a machine becomes a host once: kept by the hash of what is shown, with sealed settings."""
+"""Invitations, each of which makes one machine a host: the hash of its proof, and the sealed settings."""
 
 from datetime import datetime
 from typing import Any
@@ -16,7 +16,7 @@ _INVITE = """
     RETURNING ends_at
 """
 
-# who is the same machine may ask again, with another name too: it was cut off, or its name was taken
+# the same machine may ask again, with another name too: it was cut off, or its name was taken
 _JOIN = """
     UPDATE host_invitations i
        SET used_at = coalesce(i.used_at, clock_timestamp()), machine = %(machine)s, host = %(host)s
@@ -27,8 +27,8 @@ _JOIN = """
 
 _WHY = "SELECT used_at, ends_at > clock_timestamp(), host FROM host_invitations WHERE hash = %s"
 
-# the name is the machine's own as soon as its workers are up; within a minute another machine may be about to use it,
-# unless that has left again
+# a name is taken while a host with it is up, and for a minute after another machine has joined with it, since the
+# workers of that machine may be about to start; a machine that has left again frees its name
 _TAKEN = """
     SELECT 'is up, at ' || address FROM hosts h
      WHERE name = %(host)s AND down_since IS NULL
@@ -43,7 +43,7 @@ _ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(hashtext('rollway hosts join'))"
 
 
 def invite_host(connection: Connection, proof: str, sealed_settings: str, actor: str) -> datetime:
-    """Keep an invitation by the hash of what its machine will show; returns its end."""
+    """Write an invitation for the machine that will show `proof`; returns when it ends."""
     row = connection.execute(_INVITE, (hash_of(proof), sealed_settings, actor, LASTS)).fetchone()
     assert row is not None  # noqa: S101  (an INSERT without a condition returns its row)
     ends_at: datetime = row[0]
@@ -54,9 +54,9 @@ def invite_host(connection: Connection, proof: str, sealed_settings: str, actor:
 
 
 def join_host(connection: Connection[Any], request: JoinRequest) -> str | None:
-    """The sealed settings for the machine, which has used up the invitation by that; None for one that is unknown.
+    """Use the invitation, and return its sealed settings; None for an unknown invitation.
 
-    Raises NoTokenError for one that another machine has used, or whose hour is over, and HostTakenError.
+    Raises NoTokenError for an invitation that another machine has used or that has ended, and HostTakenError.
     """
     connection.execute(_ONE_AT_A_TIME)
     values = {"hash": hash_of(request.invitation), "machine": request.machine, "host": request.host}

@@ -1,11 +1,11 @@
-"""What makes this machine a host of an installation whose servers are elsewhere: its record, its files, its workers.
+"""The membership of a host that joined an installation on other machines: its record, its files and its workers.
 
     started by     record and environment           workers
     systemd        /etc/rollway, which is root's    rollway-worker@1, @2, ..., as `rollway units` writes them
-    a supervisor   the home                         as `rollway up` starts them, without anything else
+    a supervisor   the home                         as `rollway up` starts them, without servers and proxy
 
-The record names each file before it is written. So whoever is cut off continues where it was, and what is undone is
-what was written, and nothing else.
+The record names each file before the file is written. So a join that was cut off continues, and leaving removes
+exactly the files that joining wrote.
 """
 
 import os
@@ -31,7 +31,7 @@ from stack.stack_errors import StackError, folder_errors
 from stack.up import up
 
 SYSTEM_FOLDER, SYSTEM_HOME = Path("/etc/rollway"), Path("/var/lib/rollway")
-"""Where the units find their environment, and keep what they need."""
+"""The folder with the environment of the units, and the home of their workers."""
 UNITS = Path("/etc/systemd/system")
 _RECORD, _ENVIRONMENT = "host.json", "environment"
 _OF_WORKERS = ("rollway-worker@.service", "rollway.target")
@@ -39,15 +39,15 @@ _LEFT_BEHIND = (
     *("installation", "accounts.json", "accounts.lock", "stack.json", "servers.json"),
     *("logs", "replicas", "run", "postgres", "valkey", "envoy"),
 )
-"""What workers, replicas and a supervisor leave in a home."""
+"""The files and folders that workers, replicas and a supervisor leave in a home."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Membership:
-    """The record. `folder`: where it is. `invitation` and `machine`: what this machine has shown to become a host.
+    """The record, which is in `folder`. `invitation`: the proof that this machine has shown; `machine`: its number.
 
-    `user`: whose units they are. `makes_home`, `makes_user`: whether there was none before. `files`: what was written,
-    or was about to be. `is_complete`: nothing needs to be asked for any more.
+    `user`: the account of the units. `makes_home`, `makes_user`: whether joining made the home and the account.
+    `files`: those that joining wrote, or was about to write. `is_complete`: all files are written.
     """
 
     started_by: Literal["systemd", "supervisor"]
@@ -73,7 +73,7 @@ class Membership:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The variables that were written for its workers. Raises StackError."""
+        """The variables of its workers, from their file. Raises StackError."""
         with folder_errors(self.folder):
             return in_lines(self.environment_file.read_text(encoding="utf-8"))
 
@@ -83,7 +83,7 @@ class Membership:
 
     @property
     def log(self) -> str:
-        """Where its first worker says why it does not start."""
+        """A clause that names the log in which its first worker says why it does not start."""
         if self.started_by == "systemd":
             return f"'journalctl -u {self.units[0]}' says why"
         return f"{Home(self.home).log('worker1')} says why"
@@ -93,17 +93,17 @@ _RECORDS = TypeAdapter(Membership)
 
 
 def systemd_runs_here() -> bool:
-    """Whether this machine was started by systemd, and may be told to start something."""
+    """Whether systemd runs this machine, and this user may start units."""
     return Path("/run/systemd/system").is_dir() and os.geteuid() == 0
 
 
 def membership_here(environ: Mapping[str, str]) -> Membership | None:
-    """The record of this machine: of the home, or of its units; None where it became no host. Raises StackError."""
+    """The record of this machine, in the home or for its units; None where it did not join. Raises StackError."""
     return read_record(find_home(environ).root) or read_record(SYSTEM_FOLDER)
 
 
 def read_record(folder: Path) -> Membership | None:
-    """Raises StackError where it is damaged."""
+    """The record in this folder, or None. Raises StackError where it is damaged."""
     path = folder / _RECORD
     try:
         with folder_errors(folder):
@@ -122,18 +122,18 @@ def keep_record(member: Membership) -> Membership:
 
 
 def refuse_another_stack(home: Path) -> None:
-    """Raises StackError where a stack of its own is in the home: that machine is a host already."""
+    """Raises StackError where the home has a stack of its own, whose workers make this machine a host already."""
     if read_state(Home(home)) is not None:
         raise StackError(
-            f"A stack of Rollway is in {home}, whose workers make this machine a host already: 'rollway down' ends it, "
-            "or ROLLWAY_HOME names another folder."
+            f"{home} has a stack of Rollway, whose workers make this machine a host already: end it with 'rollway "
+            "down', or name another folder with ROLLWAY_HOME."
         )
 
 
 def write_for(member: Membership, environment: Mapping[str, str], files: Mapping[str, str], address: str) -> Membership:
     """Write its environment, the files that variables name, and its units. Raises StackError.
 
-    What is there and was not written for it stays, and is refused.
+    A file that is there already, and that joining did not write, is refused and not touched.
     """
     paths = {variable: member.folder / variable.lower().removeprefix("rollway_") for variable in files}
     lines = as_lines({**environment, **{variable: str(path) for variable, path in paths.items()}})
@@ -153,7 +153,7 @@ def write_for(member: Membership, environment: Mapping[str, str], files: Mapping
 def _write_file(member: Membership, path: Path, text: str) -> Membership:
     if path.exists() and path not in member.files:
         raise StackError(
-            f"{path} is there, and 'rollway hosts join' did not write it: move it away, if nothing here needs it."
+            f"{path} exists, and 'rollway hosts join' did not write it: move it away, if nothing here needs it."
         )
     member = keep_record(replace(member, files=tuple(dict.fromkeys((*member.files, path)))))
     with folder_errors(path.parent):
@@ -162,7 +162,7 @@ def _write_file(member: Membership, path: Path, text: str) -> Membership:
 
 
 def _with_account(member: Membership) -> Membership:
-    """The account of its units, made where there is none."""
+    """The record, after making the account of the units where there is none."""
     try:
         pwd.getpwnam(member.user)
     except KeyError:
@@ -172,7 +172,7 @@ def _with_account(member: Membership) -> Membership:
 
 
 def start(member: Membership, say: Say) -> None:
-    """Start its workers, those that do not run. Raises StackError."""
+    """Start those of its workers that do not run. Raises StackError."""
     if member.started_by == "systemd":
         _run("systemctl", "daemon-reload")
         _run("systemctl", "enable", "--now", "rollway.target", *member.units)
@@ -182,7 +182,7 @@ def start(member: Membership, say: Say) -> None:
 
 
 def as_member(request: UpRequest) -> tuple[UpRequest, ProcessList]:
-    """What `rollway up` starts in a home: all that one machine needs, or on such a host its workers alone."""
+    """The request and the processes of `rollway up` in a home: on a host that joined, only its workers."""
     member = read_record(request.home.root)
     if member is None or not member.is_complete:
         return request, rollway_processes
@@ -191,7 +191,7 @@ def as_member(request: UpRequest) -> tuple[UpRequest, ProcessList]:
 
 
 def stop(member: Membership, say: Say) -> None:
-    """Stop its workers for good. Raises StackError."""
+    """Stop its workers, and let no reboot start them. Raises StackError."""
     if member.started_by == "systemd":
         if (UNITS / _OF_WORKERS[0]).exists():
             _run("systemctl", "disable", "--now", *member.units, "rollway.target")
@@ -200,7 +200,7 @@ def stop(member: Membership, say: Say) -> None:
 
 
 def remove(member: Membership) -> list[Path]:
-    """Remove what was written for it; returns what is left in a home that was made for it. Raises StackError."""
+    """Remove what joining wrote; returns what is left in a home that joining made. Raises StackError."""
     with folder_errors(member.folder):
         for path in member.files:
             path.unlink(missing_ok=True)
@@ -211,9 +211,9 @@ def remove(member: Membership) -> list[Path]:
         if member.makes_user:
             _run("userdel", member.user)
     with folder_errors(member.folder):
-        (member.folder / _RECORD).unlink(missing_ok=True)  # last: until then it can be done again
+        (member.folder / _RECORD).unlink(missing_ok=True)  # last: until then `leave` can be repeated
         for folder in (member.folder, *([member.home] if member.makes_home else [])):
-            with suppress(OSError):  # something else is in it
+            with suppress(OSError):  # the folder has other files
                 folder.rmdir()
     return sorted(member.home.iterdir()) if member.makes_home and member.home.exists() else []
 

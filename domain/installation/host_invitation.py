@@ -1,10 +1,10 @@
-"""A machine becomes a host by one line: what it holds, what is handed over, and what no other machine reaches.
+"""The line that makes a machine a host, the settings that the machine gets, and addresses that it cannot reach.
 
     https://rollway.example.com#SECRET
-    └─ the server for people ─┘ └─ known to nobody else: what asks for the settings, and what opens them, is made of it
+    └─ the server for people ─┘ └─ known to nobody else: the proof and the key of the settings are made from it
 
-The settings are sealed on the machine that makes the line, and opened on the one that becomes a host. So neither the
-database nor what lies between the two learns them, and no certificate of the server needs to be checked.
+The settings are sealed on the machine that prints the line, and opened on the machine that becomes a host. So neither
+the database nor anything between the two machines can read them, and nobody needs to check the server's certificate.
 """
 
 from collections.abc import Mapping
@@ -30,10 +30,10 @@ SHARED = (
     *("ROLLWAY_REPLICA_ENV", "ROLLWAY_REPLICA_USER", "ROLLWAY_REPLICA_PROCESSES", "ROLLWAY_REPLICA_FILES"),
     *("ROLLWAY_LOG_MEGABYTES", "ROLLWAY_LOG_FILES"),
 )
-"""The variables that a new host gets: what all hosts have alike. Its name, address, labels and secrets are its own."""
+"""The variables that are the same on all hosts, so a new host gets them. Its name, address, labels and secrets differ."""
 SHARED_BEGINNINGS = ("ROLLWAY_KEEP_",)
 SHARED_FILES = ("ROLLWAY_COMMAND_KEYS", "ROLLWAY_WEBHOOKS")
-"""Variables that name files, whose text a new host gets."""
+"""Variables that name files; a new host gets the text of these files."""
 
 
 class HostTakenError(RollwayError):
@@ -42,7 +42,7 @@ class HostTakenError(RollwayError):
 
 @dataclass(frozen=True, slots=True)
 class Invitation:
-    """What makes a machine a host, once: the address of a server for people, and a secret."""
+    """The address of a server for people, and a secret: together they make one machine a host."""
 
     url: str
     secret: str = field(repr=False)
@@ -61,25 +61,25 @@ class Invitation:
 
     @property
     def proof(self) -> str:
-        """What the new host shows to get the settings: it does not open them."""
+        """The text that the new host shows to get the settings. It does not open them."""
         return sha256(f"rollway asks {self.secret}".encode()).hexdigest()
 
 
 class JoinRequest(BaseModel):
-    """What a machine that becomes a host shows."""
+    """The request of a machine that becomes a host."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     invitation: str = Field(pattern="^[0-9a-f]{64}$")
-    """What is made of the secret of the line."""
+    """The proof that the machine knows the secret of the line."""
     machine: str = Field(pattern="^[0-9a-f]{32}$")
-    """The number that the machine has chosen: with it the line is good again after it was cut off."""
+    """The number that the machine has chosen: with the same number it may use the line again."""
     host: str = Field(min_length=1, max_length=63)
-    """The name that it will have."""
+    """The name of the new host."""
 
 
 class SharedSettings(BaseModel):
-    """What is handed over: variables, and the text of files by the variable that names them."""
+    """The settings that a new host gets: variables, and the text of files by the variable that names the file."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -97,7 +97,7 @@ def _is_shared(name: str) -> bool:
 
 
 def refuse_unreachable(environ: Mapping[str, str]) -> None:
-    """Raises InvalidInputError where the servers are at addresses that lead another machine to itself."""
+    """Raises InvalidInputError where the address of a server would lead another machine to itself."""
     for variable, what, hosts in (
         ("DATABASE_URL", "PostgreSQL", _database_hosts(environ["DATABASE_URL"])),
         ("REDIS_URL", "Redis", _redis_hosts(environ["REDIS_URL"])),
@@ -145,7 +145,7 @@ def _quoted(value: str) -> str:
 
 
 def in_lines(text: str) -> dict[str, str]:
-    """The variables in such a file of any author; other lines are passed over."""
+    """The variables in such a file, whoever wrote the file. Skips lines that set no variable."""
     environment: dict[str, Any] = {}
     for line in map(str.strip, text.splitlines()):
         name, separator, value = line.partition("=")

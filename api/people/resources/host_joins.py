@@ -1,4 +1,4 @@
-"""Hands the settings of the installation to a machine that becomes a host: sealed, and once for each line."""
+"""Gives a machine that becomes a host the sealed settings of the installation, once for each line."""
 
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -18,7 +18,7 @@ from domain.text.errors import InvalidInputError
 
 @dataclass(frozen=True, slots=True)
 class SealedSettings:
-    """The settings of the installation. `sealed`: what the line alone opens."""
+    """The settings of the installation. `sealed`: the text that only the line opens."""
 
     sealed: str
 
@@ -27,7 +27,7 @@ _UNKNOWN = "this line is unknown; 'rollway hosts join' on a machine of the insta
 
 
 class HostJoins:
-    """The route by which a machine asks. It shows no token: what it shows is good once, and opens nothing."""
+    """The route of machines that join. They have no token; the proof in place of it works once, and opens nothing."""
 
     def __init__(self, access: Access) -> None:
         self._access = access

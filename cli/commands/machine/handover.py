@@ -1,4 +1,4 @@
-"""What is handed over to a new host: gathered and sealed on this machine, asked for and opened on the new one."""
+"""The settings for a new host: this machine collects and seals them, and the new one requests and opens them."""
 
 import os
 import socket
@@ -18,13 +18,13 @@ from stack.membership import SYSTEM_FOLDER, Membership
 
 _SEALED_FOR = "rollway host"
 _NO_ADDRESS = (
-    "no address is known by which another machine reaches the server for people of this installation: --url names it, "
-    "as in --url https://rollway.example.com; where none is in front of it, ROLLWAY_PEOPLE_HOST is where it listens"
+    "no address is known by which other machines reach the server for people of this installation: name it, as in "
+    "--url https://rollway.example.com, or let the server listen at another address with ROLLWAY_PEOPLE_HOST"
 )
 
 
 def environment_here() -> dict[str, str]:
-    """What the workers of this machine have: of the shell, of the units, or of the stack."""
+    """The variables that workers of this machine have, from the shell, the units or the stack."""
     for folder in (find_home(os.environ).root, SYSTEM_FOLDER):
         file = folder / "environment"
         if not os.environ.get("DATABASE_URL") and os.access(file, os.R_OK):
@@ -37,7 +37,7 @@ def environment_here() -> dict[str, str]:
 
 
 def shared_files(environ: Mapping[str, str]) -> dict[str, str]:
-    """The text of each file that a new host gets too. Raises InvalidInputError for one that cannot be read."""
+    """The text of each file that a new host gets. Raises InvalidInputError for a file that cannot be read."""
     texts = {}
     for variable in SHARED_FILES:
         if path := environ.get(variable):
@@ -49,7 +49,7 @@ def shared_files(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def url_here(url: str | None, environ: Mapping[str, str]) -> str:
-    """The address of the server for people. Raises InvalidInputError for one that leads another machine to itself."""
+    """The address of the server for people. Raises InvalidInputError if it would lead another machine to itself."""
     if url is None:
         host, port = environ.get("ROLLWAY_PEOPLE_HOST", ""), environ.get("ROLLWAY_PEOPLE_PORT") or "7072"
         if is_here(host):
@@ -58,13 +58,13 @@ def url_here(url: str | None, environ: Mapping[str, str]) -> str:
     Invitation.parse(f"{url}#x")
     if is_here(urlsplit(url).hostname or ""):
         raise InvalidInputError(
-            f"--url {url} leads the new machine to itself: name an address that it reaches", field="url"
+            f"--url {url} leads the new machine to itself: name an address at which it reaches the server", field="url"
         )
     return url.rstrip("/")
 
 
 def settings_from(invitation: Invitation, member: Membership) -> SharedSettings:
-    """What the server for people hands over, opened. Raises its refusals, and UnreachableError."""
+    """Get the settings from the server for people, and open them. Raises its refusals, and UnreachableError."""
     import httpx  # noqa: PLC0415  (a tenth of a second, which commands without it save)
 
     from cli.remote import refusal  # noqa: PLC0415
@@ -73,20 +73,20 @@ def settings_from(invitation: Invitation, member: Membership) -> SharedSettings:
     where = urlsplit(invitation.url).netloc
     body = {"invitation": invitation.proof, "machine": member.machine, "host": member.host}
     try:
-        # nobody in between can open what comes, or put something else in its place: so any certificate will do
+        # nobody on the way can read the sealed settings or replace them, so any certificate will do
         answer = httpx.post(f"{invitation.url}{JOIN_PATH}", json=body, timeout=15, verify=False)  # noqa: S501
         document = answer.json()
     except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
         why = str(error) or type(error).__name__
-        raise UnreachableError(f"the server at {where}, which the line names, cannot be asked: {why}") from None
+        raise UnreachableError(f"the server at {where}, which the line names, does not answer: {why}") from None
     if not answer.is_success or "sealed" not in document:
         if "code" in document:
             raise refusal(document)
-        raise UnreachableError(f"what answers at {where}, which the line names, is no server of Rollway for people")
+        raise UnreachableError(f"the server at {where}, which the line names, is not Rollway's server for people")
     try:
         return SharedSettings.model_validate_json(seal_of(invitation).unseal(document["sealed"]))
     except (SealError, ValueError):
-        raise UnreachableError(f"what answers at {where} was not made for this line: copy all of it") from None
+        raise UnreachableError(f"this line does not open the answer of {where}: copy the whole line") from None
 
 
 def seal_of(invitation: Invitation) -> Any:  # noqa: ANN401  (loaded here alone)

@@ -1,4 +1,4 @@
-"""What a machine waits for that becomes a host, or is none any more: its heartbeats, and its last replicas."""
+"""The waits of `rollway hosts join` and `leave`: for the first heartbeat of a host, and for its last replica."""
 
 import os
 import time
@@ -20,14 +20,14 @@ _POLL_SECONDS = 0.5
 
 
 def leave_fleet(member: Membership, timeout: float, actor: str, say: Say) -> None:
-    """Empty the host, stop its workers, and forget it. One that is forgotten already is not asked again."""
+    """Drain the host, stop its workers, and forget it. For a host that is forgotten already, only stop the workers."""
     with Reader() as reader:
         host = _host(reader, member.host)
         if host is None:
             stop(member, say)
             return
         if host.state != "up":
-            start(member, say)  # only its workers end what runs here
+            start(member, say)  # only its own workers can stop the replicas that run here
         how: dict[str, str] = {"actor": actor, "reason": "rollway hosts leave"}
         send(DrainHost(request_id=new_request_id(), host=member.host, **how))
         _wait(lambda: not _replicas(reader, member.host), timeout, lambda: _stays(reader, member.host, timeout))
@@ -35,7 +35,7 @@ def leave_fleet(member: Membership, timeout: float, actor: str, say: Say) -> Non
         _wait(
             lambda: _is_unseen(reader, member.host),
             _UNSEEN_WITHIN_SECONDS,
-            lambda: f"{member.host} still shows heartbeats: does a worker of it run by other means?",
+            lambda: f"{member.host} still sends heartbeats: was one of its workers started by other means?",
         )
         _forget(reader, member.host, how)
 
@@ -56,11 +56,11 @@ def _host(reader: Reader, name: str) -> HostView | None:
 
 
 def wait_until_up(member: Membership) -> None:
-    """Raises WaitTimedOutError."""
+    """Wait for the first heartbeat of the host. Raises WaitTimedOutError."""
     _wait(
         lambda: _is_up(member.host),
         _UP_WITHIN_SECONDS,
-        lambda: f"{member.host} shows no heartbeat after {_UP_WITHIN_SECONDS:g} s: {member.log}",
+        lambda: f"{member.host} has sent no heartbeat for {_UP_WITHIN_SECONDS:g} s: {member.log}",
     )
 
 
@@ -88,12 +88,12 @@ def _stays(reader: Reader, name: str, timeout: float) -> str:
     )
     return (
         f"{name} still has replicas after {timeout:g} s ({which or 'which are stopping'}), and nothing is removed: "
-        f"type it again later, or 'rollway undrain-host {name}' uses the host again"
+        f"repeat the command later, or put the host back in service with 'rollway undrain-host {name}'"
     )
 
 
 def _wait(is_over: Callable[[], bool], seconds: float, otherwise: Callable[[], str]) -> None:
-    """Raises WaitTimedOutError with the sentence `otherwise`."""
+    """Wait until `is_over`. Raises WaitTimedOutError with the sentence `otherwise` after these seconds."""
     deadline = time.monotonic() + seconds
     while not is_over():
         if time.monotonic() >= deadline:
@@ -102,6 +102,6 @@ def _wait(is_over: Callable[[], bool], seconds: float, otherwise: Callable[[], s
 
 
 def use(environment: Mapping[str, str]) -> None:
-    """Reach the servers as the workers of this host do."""
+    """Use the variables of the workers of this host, so that commands reach the same servers."""
     os.environ.update(environment)
     os.environ.pop(URL, None)

@@ -1,4 +1,4 @@
-"""`rollway hosts join` and `rollway hosts leave`: how a machine becomes a host, and is none any more."""
+"""`rollway hosts join` makes a machine a host, and `rollway hosts leave` undoes that."""
 
 import os
 import secrets
@@ -58,7 +58,7 @@ from stack.stack_errors import StackError
 
 Line = Annotated[
     str | None,
-    typer.Argument(metavar="LINE", help="On the new machine: what the first one has printed.", show_default=False),
+    typer.Argument(metavar="LINE", help="On the new machine: the line that the first one printed.", show_default=False),
 ]
 _Url = Annotated[
     str | None,
@@ -105,7 +105,7 @@ _Timeout = Annotated[float, typer.Option("--timeout", min=0, metavar="SECONDS", 
 
 @dataclass(frozen=True, slots=True)
 class NewHost:
-    """What a person says of the new host."""
+    """The options of `rollway hosts join` on the new host."""
 
     name: str
     address: str | None
@@ -130,18 +130,19 @@ def join(
     actor: Actor,
     as_json: AsJson = False,
 ) -> None:
-    """Make another machine a host: here it prints the line to type there, which is good for one machine and an hour.
+    """Make another machine a host: print the line to type there, which works for one machine and for one hour.
 
-    There, with Rollway installed, the line gets the settings that all hosts have alike, writes an environment file with
-    the machine's name, address and labels, and starts its workers: as units where systemd runs and root types it, else
-    as 'rollway up' starts them. Typed again after it was cut off, it continues. 'rollway hosts leave' undoes it.
+    On the new machine, where Rollway is installed, the line gets the settings that all hosts share, writes an
+    environment file with the name, the address and the labels of the machine, and starts its workers. Where systemd
+    runs and root types the line, workers are units; elsewhere they run as 'rollway up' starts them. If the line was cut
+    off, type it again, and it continues. 'rollway hosts leave' undoes it.
     """
-    of_there = {"--name": name, "--address": address, "--labels": labels, "--workers": workers, "--user": user}
-    of_here = {"--url": url, "--database-url": database_url, "--redis-url": redis_url}
-    odd = [option for option, value in (of_here if line else of_there).items() if value]
-    if odd:
+    with_line = {"--name": name, "--address": address, "--labels": labels, "--workers": workers, "--user": user}
+    without_line = {"--url": url, "--database-url": database_url, "--redis-url": redis_url}
+    misplaced = [option for option, value in (without_line if line else with_line).items() if value]
+    if misplaced:
         where = "on the machine that prints the line" if line else "with the line, on the new machine"
-        raise UsageError(f"{odd[0]} is for 'rollway hosts join' {where}")
+        raise UsageError(f"{misplaced[0]} is for 'rollway hosts join' {where}")
     if line is None:
         return _invite(url, {"DATABASE_URL": database_url, "REDIS_URL": redis_url}, actor, as_json=as_json)
     host = NewHost(
@@ -152,16 +153,16 @@ def join(
 
 
 def leave(*, timeout: _Timeout = WAIT_SECONDS, actor: Actor, as_json: AsJson = False) -> None:
-    """Undo 'rollway hosts join' on this machine: its replicas move, its workers end, and what join wrote is removed.
+    """Undo 'rollway hosts join' on this machine: move its replicas, stop its workers, and remove what join wrote.
 
-    Replicas move as 'rollway drain-host' moves them. While one stays that no other host takes, this waits, and after
-    --timeout it ends without having removed anything. Typed again, it continues.
+    Replicas move as 'rollway drain-host' moves them. The command waits while a replica stays that no other host takes,
+    and ends after --timeout without removing anything. Type it again, and it continues.
     """
     member = membership_here(os.environ)
     if member is None:
         raise StackError(
-            "This machine became no host by 'rollway hosts join', so there is nothing to undo: 'rollway down' stops a "
-            "stack, and 'rollway drain-host' empties a host."
+            "'rollway hosts join' did not make this machine a host, so there is nothing to undo: 'rollway down' stops "
+            "a stack, and 'rollway drain-host' drains a host."
         )
     say = _sayer(as_json=as_json)
     if member.is_complete:
@@ -172,8 +173,8 @@ def leave(*, timeout: _Timeout = WAIT_SECONDS, actor: Actor, as_json: AsJson = F
     remaining = remove(member)
     if as_json:
         return print_json({"host": member.host, "left": True, "remaining": remaining})
-    rest = f"; {', '.join(map(str, remaining))} stays, which Rollway did not write" if remaining else ""
-    return printer().print(f"{member.host} is no host any more{rest}.")
+    rest = f"; Rollway did not write {', '.join(map(str, remaining))}, and leaves it there" if remaining else ""
+    return printer().print(f"{member.host} is no longer a host{rest}.")
 
 
 def _invite(url: str | None, others: Mapping[str, str | None], actor: str, *, as_json: bool) -> None:
@@ -194,12 +195,12 @@ def _invite(url: str | None, others: Mapping[str, str | None], actor: str, *, as
     line = f"rollway hosts join {shlex.quote(str(invitation))}"
     if as_json:
         return print_json({"line": line, "ends_at": ends_at, "url": invitation.url})
-    printer(stderr=True).print("This line makes one machine a host, within an hour; type it there:")
+    printer(stderr=True).print("This line makes one machine a host. Type it on that machine within an hour:")
     return typer.echo(line)
 
 
 def _become(invitation: Invitation, host: NewHost, *, as_json: bool) -> None:
-    """Ask for the settings, write them down, start the workers, and wait until the host is up."""
+    """Get the settings, write them, start the workers, and wait until the host is up."""
     began = time.monotonic()
     say = _sayer(as_json=as_json)
     member = _record_of(invitation, host)
@@ -229,7 +230,7 @@ def _become(invitation: Invitation, host: NewHost, *, as_json: bool) -> None:
 
 
 def _record_of(invitation: Invitation, host: NewHost) -> Membership:
-    """The record of this machine, made if need be. Raises StackError where it is a host already by another line."""
+    """The record of this machine, new if it has none. Raises StackError if another line made it a host already."""
     by_systemd = systemd_runs_here() and not host.foreground
     home = SYSTEM_HOME if by_systemd else find_home(os.environ).root
     record = read_record(SYSTEM_FOLDER if by_systemd else home)
@@ -262,7 +263,7 @@ def _write_settings(member: Membership, invitation: Invitation, host: NewHost) -
     address = host.address or address_towards(environment["DATABASE_URL"])
     if is_here(address):
         raise InvalidInputError(
-            f"--address must be one by which proxies on other machines reach this one, which {address} is not",
+            f"--address must be an address by which proxies on other machines reach this one, which {address} is not",
             field="address",
         )
     user = host.user or ("root" if environment.get("ROLLWAY_REPLICA_USER") else "rollway")
@@ -293,6 +294,6 @@ def _refuse_wrong(host: NewHost) -> None:
 
 
 def _sayer(*, as_json: bool) -> Say:
-    from cli.commands.machine.stack import sayer  # noqa: PLC0415  (what it imports is needed where something starts)
+    from cli.commands.machine.stack import sayer  # noqa: PLC0415  (loads the supervisor)
 
     return sayer(printer(quiet=as_json))

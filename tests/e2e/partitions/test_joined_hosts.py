@@ -173,7 +173,7 @@ def test_where_systemd_runs_the_workers_are_units_and_leave_removes_them(install
     there = installation.join("east", line)
     assert (
         there.code,
-        "/etc/rollway/environment is there, and 'rollway hosts join' did not write it" in there.err,
+        "/etc/rollway/environment exists, and 'rollway hosts join' did not write it" in there.err,
     ) == (1, True)
     assert (folder / "etc" / "rollway" / "environment").read_text() == "# of a person"
     (folder / "etc" / "rollway" / "environment").unlink()
@@ -219,7 +219,7 @@ def test_two_machines_join_serve_and_leave(installation: Installation) -> None:
     assert installation.placed() == {"west": 4}
     assert installation.states() == {"west": f"{network.address('west')} up"}
     nothing = installation.rollway("east", "hosts", "leave")
-    assert (nothing.code, "became no host by 'rollway hosts join'" in nothing.err) == (1, True)
+    assert (nothing.code, "'rollway hosts join' did not make this machine a host" in nothing.err) == (1, True)
     again = installation.join("east", installation.line())
     assert again.code == 0, again.err
     assert installation.states().keys() == {"east", "west"}

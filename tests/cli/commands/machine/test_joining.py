@@ -41,7 +41,7 @@ def test_the_line_is_one_line_with_a_secret_that_nothing_keeps(rollway: Rollway,
     [
         ([*URL], 2, "DATABASE_URL leads to 127.0.0.1, where no other machine finds PostgreSQL: let it listen at"),
         ([*URL, *REACHED[:2]], 2, "REDIS_URL leads to 127.0.0.1, where no other machine finds Redis"),
-        ([*REACHED], 2, "no address is known by which another machine reaches the server for people"),
+        ([*REACHED], 2, "no address is known by which other machines reach the server for people"),
         ([*REACHED, "--url", "http://localhost:7072"], 2, "leads the new machine to itself"),
         ([*REACHED, "--url", "rollway.example.com"], 2, "must be an address"),
         (["--labels", "zone=a"], 2, "--labels is for 'rollway hosts join' with the line, on the new machine"),
@@ -49,7 +49,7 @@ def test_the_line_is_one_line_with_a_secret_that_nothing_keeps(rollway: Rollway,
         (["https://x"], 2, "LINE must be an address with a secret"),
         (["https://x#s", "--name", "a b"], 2, "--name must be letters, digits"),
         (["https://x#s", "--labels", "zone"], 2, "--labels must be labels, each once"),
-        (["http://127.0.0.1:1#s"], 3, "the server at 127.0.0.1:1, which the line names, cannot be asked"),
+        (["http://127.0.0.1:1#s"], 3, "the server at 127.0.0.1:1, which the line names, does not answer"),
     ],
 )
 def test_what_cannot_be_is_one_sentence(rollway: Rollway, arguments: list[str], code: int, said: str) -> None:
@@ -84,7 +84,7 @@ def test_the_address_where_the_server_listens_is_taken_and_a_file_that_cannot_be
 @pytest.mark.usefixtures("servers")
 def test_a_machine_that_became_no_host_has_nothing_to_leave(rollway: Rollway) -> None:
     ended = rollway("hosts", "leave")
-    assert (ended.code, "This machine became no host by 'rollway hosts join'" in ended.err) == (1, True)
+    assert (ended.code, "'rollway hosts join' did not make this machine a host" in ended.err) == (1, True)
 
 
 class _Anybody(BaseHTTPRequestHandler):
@@ -124,4 +124,4 @@ def test_no_certificate_is_needed_since_only_the_line_opens_what_comes(rollway: 
     opened = rollway("hosts", "join", f"{by_tls}#secret", "--name", "m2")
     assert "DATABASE_URL: PostgreSQL at 127.0.0.1:1 cannot be reached: nothing listens there" in opened.err
     forged = rollway("hosts", "join", f"{by_tls}#another", "--name", "m2")
-    assert (forged.code, "was not made for this line: copy all of it" in forged.err) == (3, True)
+    assert (forged.code, "this line does not open the answer of" in forged.err) == (3, True)
