@@ -30,7 +30,7 @@ SHARED = (
     *("ROLLWAY_REPLICA_ENV", "ROLLWAY_REPLICA_USER", "ROLLWAY_REPLICA_PROCESSES", "ROLLWAY_REPLICA_FILES"),
     *("ROLLWAY_LOG_MEGABYTES", "ROLLWAY_LOG_FILES"),
 )
-"""The variables that are the same on all hosts, so a new host gets them. Its name, address, labels and secrets differ."""
+"""The variables that all hosts share, so a new host gets them. Its name, address, labels and secrets differ."""
 SHARED_BEGINNINGS = ("ROLLWAY_KEEP_",)
 SHARED_FILES = ("ROLLWAY_COMMAND_KEYS", "ROLLWAY_WEBHOOKS")
 """Variables that name files; a new host gets the text of these files."""
