@@ -27,6 +27,12 @@ _HELD = f"""
       FROM held_devices x JOIN routes r ON r.id = x.route_id
      WHERE x.free_at IS NULL OR x.free_at > clock_timestamp()
 """
+_BY_ROOM = """
+    SELECT h.name
+      FROM hosts h LEFT JOIN (SELECT host, count(*) AS count FROM held_devices GROUP BY host) x ON x.host = h.name
+     WHERE h.resources <> '{}' AND h.down_since IS NULL AND h.deaf_since IS NULL AND h.drained_at IS NULL
+     ORDER BY coalesce(x.count, 0), h.name LIMIT %s
+"""
 _OF_HOSTS = """
     SELECT h.name, h.resources, h.memory_of_others,
            (SELECT json_agg(json_build_array(NULL, x.host, x.kind, x.device, x.amount)) FROM held_devices x
@@ -81,6 +87,18 @@ def locked_ledger_for(connection: Connection[Any], grounds: PlacingGrounds) -> L
             ledger = _of_hosts(connection, turns[:count])
             if all(ledger.has_choice(Demand(dict(needs)), len(needy)) for needs in demands):
                 return ledger
+    return read_ledger(connection)
+
+
+def ledger_with_room(connection: Connection[Any], wanted: Iterable[tuple[Demand, int]]) -> Ledger:
+    """The ledger of those hosts alone that have given away the fewest devices, where so many replicas find theirs.
+
+    Otherwise that of all hosts.
+    """
+    names = [name for (name,) in connection.execute(_BY_ROOM, (_FIRST[-1],))]
+    ledger = _of_hosts(connection, names)
+    if all(ledger.room(demand) >= count for demand, count in wanted):
+        return ledger
     return read_ledger(connection)
 
 

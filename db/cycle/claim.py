@@ -4,7 +4,7 @@ A transaction that takes a place in a group locks the group's row until it ends,
 Of the claimed deployments those that a glance does not settle are loaded: with routes, rules and evidence.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -25,14 +25,14 @@ from db.cycle.snapshots import (
     policy_of,
     rollout_of,
 )
-from db.devices import demands_of, read_ledger
+from db.devices import demands_of, ledger_with_room, read_ledger
 from db.fleet_gates import GROUP_OF, gates_of
 from db.judge_evidence import evidence_of
 from db.locking.row_locks import IN_ID_ORDER, SKIPPING_HELD, mark_unheld
 from db.locking.statuses import ACTIVE, IS_MISPLACED, PRESENT, WELL, known_status, lifecycle_status
 from db.preparations import begin_preparations, preparations_of
 from domain.autoscaling.rule import NO_AUTOSCALING, AutoscalingState
-from domain.cycle.rollout import is_judged, with_evidence
+from domain.cycle.rollout import is_judged, most_at_once, with_evidence
 from domain.cycle.transitions import Glimpse
 from domain.cycle.writes import HistoryHead
 from domain.devices.ledger import Demand, Ledger, device_room
@@ -348,13 +348,25 @@ def _with_devices(
         return tuple(loaded)
     revisions = {each.id: (each.deploying_revision_id, each.current_revision_id) for each in loaded if each.id in needy}
     demands = demands_of(connection, {id_ for pair in revisions.values() for id_ in pair if id_})
-    ledger, now = read_ledger(connection), database_now(connection)
+    ledger, now = _ledger(connection, [each for each in loaded if each.id in needy], demands), database_now(connection)
     return tuple(
         _with_room(ledger, {id_: demands[id_] for id_ in revisions[each.id] if id_ in demands}, each, now)
         if each.id in needy
         else each
         for each in loaded
     )
+
+
+def _ledger(connection: Connection, needy: Sequence[Deployment], demands: Mapping[UUID, Demand]) -> Ledger:
+    """The ledger of few hosts, where these deployments find room there for all that they may create."""
+    wanted: Counter[UUID] = Counter()
+    for each in needy:
+        if any(route.parked_until for route in each.routes):  # what one that sleeps has lent may be anywhere
+            return read_ledger(connection)
+        most = most_at_once(each)
+        both = (each.deploying_revision_id, each.current_revision_id)
+        wanted |= Counter({id_: most for id_ in both if id_ and id_ in demands})
+    return ledger_with_room(connection, [(demands[id_], count) for id_, count in wanted.items()])
 
 
 def _with_room(ledger: Ledger, demands: Mapping[UUID, Demand], deployment: Deployment, now: datetime) -> Deployment:

@@ -157,6 +157,12 @@ def guard_of(deployment: Deployment) -> Budget:
     return replace(budgets[0], ceiling=max(b.ceiling for b in budgets), keep=min(b.keep for b in budgets))
 
 
+def most_at_once(deployment: Deployment) -> int:
+    """More replicas than these no decision creates."""
+    ceiling = guard_of(deployment).ceiling if deployment.rollout else 0
+    return max(deployment.desired_replicas, ceiling)
+
+
 def resized(deployment: Deployment, desired: int) -> Rollout:
     """The rollout for a size that holds for both revisions, on either way."""
     return replace(with_failures_allowed(deployment, desired), desired_at_start=desired, desired_with_revision=None)

@@ -49,7 +49,7 @@ HOPS = {
 }
 """The function in which each hop begins. Beat and the task before them run in processes of their own."""
 
-READING = {"device_room", "is_judged", "with_devices", "with_evidence", "stored_policy"}
+READING = {"device_room", "most_at_once", "is_judged", "with_devices", "with_evidence", "stored_policy"}
 """The functions of the domain that db/cycle imports, all of them to read rows into snapshots."""
 
 DECIDING = {"glance", "wait_by_counts", "decide", "evaluate_one", "evaluate_cycle", "classify"}
