@@ -347,10 +347,12 @@ def _with_devices(
     if not needy:
         return tuple(loaded)
     revisions = {each.id: (each.deploying_revision_id, each.current_revision_id) for each in loaded if each.id in needy}
-    demands = demands_of(connection, {id_ for pair in revisions.values() for id_ in pair if id_})
+    parked = {route.revision_id for each in loaded if each.id in needy for route in each.routes if route.parked_until}
+    demands = demands_of(connection, {id_ for pair in revisions.values() for id_ in pair if id_} | parked)
     ledger, now = _ledger(connection, [each for each in loaded if each.id in needy], demands), database_now(connection)
+    sleepers = tuple(id_ for id_, demand in demands.items() if demand.sleeps)
     return tuple(
-        _with_room(ledger, {id_: demands[id_] for id_ in revisions[each.id] if id_ in demands}, each, now)
+        _with_room(ledger, {id_: demands[id_] for id_ in revisions[each.id] if id_ in demands}, sleepers, each, now)
         if each.id in needy
         else each
         for each in loaded
@@ -369,13 +371,17 @@ def _ledger(connection: Connection, needy: Sequence[Deployment], demands: Mappin
     return ledger_with_room(connection, [(demands[id_], count) for id_, count in wanted.items()])
 
 
-def _with_room(ledger: Ledger, demands: Mapping[UUID, Demand], deployment: Deployment, now: datetime) -> Deployment:
+def _with_room(
+    ledger: Ledger, demands: Mapping[UUID, Demand], sleepers: tuple[UUID, ...], deployment: Deployment, now: datetime
+) -> Deployment:
     """The deployment with its room; as it was while none of its two revisions needs devices."""
     if not demands:
         return deployment
     target = deployment.deploying_revision_id or deployment.current_revision_id
     live = {route.id: route.revision_id for route in deployment.active_routes}
-    return with_devices(deployment, device_room(ledger, demands, deployment.desired_replicas, live, target, now))
+    room = device_room(ledger, demands, deployment.desired_replicas, live, target, now)
+    own = {route.revision_id for route in deployment.routes}
+    return with_devices(deployment, replace(room, sleepers=tuple(id_ for id_ in sleepers if id_ in own)))
 
 
 def _routes(rows: Iterable[tuple[Any, ...]]) -> dict[int, list[Route]]:

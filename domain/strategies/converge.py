@@ -87,7 +87,7 @@ def proven_at(came_up_at: datetime) -> datetime:
 def hold_back(decision: Decision, deployment: Deployment, now: datetime) -> Decision:
     """Limit creations of a failing revision: none while one starts, then one after 2, 4, 8 ... s, at most 10 minutes.
 
-    A replica that comes up ends the wait; the pauses start from 2 s again once it has been well for a minute:
+    A replica that comes up ends the wait:
 
         start  up  ends   pause 2 s   start  up  ends   pause 4 s   start  up: degraded  ends   pause 8 s   ...
         start  up  well for a minute: the mark goes, and the next failure is the first again

@@ -7,16 +7,19 @@ A strategy decides as if every host had room. Afterwards:
        revision whose devices are free                 -> that one is woken in its place
     3  healthy ones leave, and devices are missing     -> the same number leaves where the fewest must leave; what a
                                                           sleeper has lent is left first
+       they can sleep, and the policy gives them time  -> they are parked, and lend their devices
     4  nothing of the decision makes room              -> wait for a parked one that falls asleep; else one that is
                                                           parked, or was sick for too long, leaves
     5  the devices of one that has gone are free later -> look again then
 
 4 devices, n=4, surge 1, unavailable 1:   ■■■■|  →  ■■■ ▽|  →  ■■■|◇  →  ■■■|■  →  ■■ ▽|■  ...  (▽ stopping)
+2 devices, n=2, old ones sleep (z):       ■■|  →  z■|  →  z■|◇  →  z■|■  →  zz|■  →  zz|■◇  →  zz|■■
+its abort:                                zz|■■  →  zz|■ ▽  →  ◇z|■  →  ■z|■  →  ■z| ▽  →  ■◇|  →  ■■|
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from domain.devices.room import DeviceRoom
@@ -39,30 +42,34 @@ def within_devices(decision: Decision, deployment: Deployment, now: datetime) ->
     changes = _with_sleepers(replace(decision.changes, rollout_specs=specs), deployment, room)
     if short:
         changes = replace(changes, drain_route_ids=_in_turn(changes.drain_route_ids, deployment, room))
-    if changes.woken:
-        decision = replace(decision, reason=f"{decision.reason}; {len(changes.woken)} of them by waking a sleeping one")
-    if not missing:
-        return replace(decision, changes=changes)
+    changes = _put_to_sleep(changes, deployment, room, now)
+    slept, woken = len(changes.park_route_ids) - len(decision.changes.park_route_ids), len(changes.woken)
+    reason = f"{decision.reason}; {slept} of them parked, to sleep" if slept else decision.reason
+    reason = f"{reason}; {woken} of them by waking a sleeping one" if woken else reason
+    decision = replace(decision, changes=changes, reason=reason)
+    return _waiting_for_devices(decision, deployment, room, missing, now) if missing else decision
+
+
+def _waiting_for_devices(
+    decision: Decision, deployment: Deployment, room: DeviceRoom, missing: tuple[UUID, int], now: datetime
+) -> Decision:
+    """`missing`: a revision, and how many of its replicas find no devices."""
     revision_id, count = missing
     words = f"{number_of(count, 'replica')} more finds no devices; {room.shortage.get(revision_id, '')}"
     dozing = _falling_asleep(deployment, room)
-    if not changes and (leaving := _in_the_way(deployment, dozing, now)):
-        changes = RouteChanges.drain(ids([leaving]))
-        return Decision.moved(f"draining 1 that is in the way: {words}", changes, now)
-    times = (
-        decision.recheck_at,
-        room.frees_at,
-        next_end_at(deployment.active_routes, now),
-        *map(grace_ends_at, dozing),
-    )
+    words += f", {len(dozing)} will lend theirs asleep" if dozing else ""
+    if not decision.changes and (leaving := _in_the_way(deployment, dozing, now)):
+        drained = RouteChanges.drain(ids([leaving]))
+        moved = Decision.moved(f"draining 1 that is in the way: {words}", drained, now)
+        return replace(moved, clock_stopped=decision.clock_stopped)
+    limits = [grace_ends_at(route) for route in dozing if route.status is not RouteStatus.HEALTHY]
+    times = (decision.recheck_at, room.frees_at, next_end_at(deployment.active_routes, now), *limits)
     later = min((at for at in times if at and at > now), default=None)
-    if not changes:
+    if not decision.changes:
         letting_go = (*dozing, *(route for route in deployment.routes if not route.is_active))
         return Decision.wait(Waits(WaitsFor.DEVICE, words, letting_go), later, clock_stopped=decision.clock_stopped)
     at_once = decision.recheck_at is not None and decision.recheck_at <= now
-    return replace(
-        decision, changes=changes, reason=f"{decision.reason}; {words}", recheck_at=now if at_once else later
-    )
+    return replace(decision, reason=f"{decision.reason}; {words}", recheck_at=now if at_once else later)
 
 
 def with_devices(deployment: Deployment, room: DeviceRoom) -> Deployment:
@@ -98,7 +105,7 @@ def within_room(budget: Budget, deployment: Deployment) -> Budget:
     free = free_devices(deployment)
     if free is None or budget.keep_in_place is None:
         return budget
-    live = sum(r.is_active and r.parked_until is None for r in deployment.routes)
+    live = sum(r.is_active and not r.has_lent for r in deployment.routes)
     stopping = sum(r.status is RouteStatus.TERMINATING for r in deployment.routes) if budget.count_stopping else 0
     ceiling = max(budget.desired, min(budget.ceiling, live + stopping + free))
     if ceiling > budget.desired:
@@ -174,6 +181,20 @@ def _in_turn(drained: Sequence[UUID], deployment: Deployment, room: DeviceRoom) 
         ranked = sorted((r for r in serving if r.revision_id == revision_id), key=lambda route: turn[route.id])
         first += ids(ranked[:count])
     return (*(route_id for route_id in drained if route_id not in ids(leaving)), *first)
+
+
+def _put_to_sleep(changes: RouteChanges, deployment: Deployment, room: DeviceRoom, now: datetime) -> RouteChanges:
+    """Park the healthy ones of old revisions in place of draining them, where they lend their devices then."""
+    rollout = deployment.rollout
+    goes_on = deployment.status.goes_forward and not deployment.stands_still and deployment.desired_replicas
+    seconds = rollout.policy.spec.parked_seconds if rollout and goes_on else 0
+    if not seconds or not room.sleepers:
+        return changes
+    able = [route for route in deployment.routes if route.is_serving and not route.is_misplaced]
+    old = [r for r in able if r.revision_id in room.sleepers and r.revision_id != deployment.deploying_revision_id]
+    parked = [route.id for route in old if route.id in changes.drain_route_ids]
+    stays = tuple(route_id for route_id in changes.drain_route_ids if route_id not in parked)
+    return replace(changes, drain_route_ids=stays) + RouteChanges.park(parked, now + timedelta(seconds=seconds))
 
 
 def _falling_asleep(deployment: Deployment, room: DeviceRoom) -> tuple[Route, ...]:

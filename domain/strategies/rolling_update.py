@@ -52,6 +52,12 @@ class RollingUpdateSpec(StrategySpec):
     """The time for which a new replica must be healthy before it replaces an old one; not in an undo."""
     undo_max_surge: Amount | None = None
     """max_surge of an undo, such as "100%". Left out: max_surge."""
+    sleep_seconds: float = Field(default=0, ge=0, le=7 * 86400)
+    """The time for which old replicas sleep instead of stopping, if they lend devices."""
+
+    @property
+    def parked_seconds(self) -> float:
+        return self.sleep_seconds
 
     @property
     def may_surge(self) -> bool:
@@ -83,7 +89,7 @@ class RollingUpdateStrategy(AbstractDeploymentStrategy[RollingUpdateSpec]):
         return surge_budget(desired, spec.max_surge, spec.max_unavailable)
 
     def undoing(self, policy: DeploymentPolicy) -> DeploymentPolicy:
-        """An undo has a surge of its own, and its revision need not prove itself again."""
+        """An undo has its own surge, and proves nothing again."""
         settings = policy.spec.model_dump(include=set(RollingUpdateSpec.model_fields))
         surge = settings["max_surge"] if settings["undo_max_surge"] is None else settings["undo_max_surge"]
         spec = RollingUpdateSpec.model_validate({**settings, "max_surge": surge, "min_ready_seconds": 0})
@@ -139,7 +145,7 @@ def _continuous(buckets: Buckets, budget: Budget) -> tuple[int, list[Route]]:
     return create, worst_first(buckets.foreign)[: len(buckets.foreign) - serving + min(serving, spare)]
 
 
-@lru_cache(maxsize=1024)  # a fleet has many waits and few numbers
+@lru_cache(maxsize=1024)  # few numbers, many waits
 def _wait_for(starting: int, ready: int, desired: int) -> Decision:
     return Decision.wait(Waits(WaitsFor.ROUTE, _still_coming(starting, 0, ready, desired)))
 

@@ -24,7 +24,7 @@ NOTHING, GOOD, HARM = range(3)
 """What proxies have told a judge."""
 MOST_IN_A_ROW = 2
 """Starts that fail one after the other: as many as there are misfortunes."""
-_AFTER_THE_ROLLOUT = ("scale_down_delay_seconds",)
+_AFTER_THE_ROLLOUT = ("scale_down_delay_seconds", "sleep_seconds")
 """How long something is parked: `parked_until` says it."""
 
 

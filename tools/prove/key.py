@@ -2,7 +2,7 @@
 
 revision      by its part: current 0, deploying 1, others by their first route; all are asked for alike
 route         status, traffic, revision, age as far as something compares it, whether it is of a fresh baseline that
-              is still beside its canary, whether its host is drained, time left parked; eldest first
+              is still beside its canary, whether its host is drained, whether it sleeps, time left parked; eldest first
 stopping      how many of each revision; their order decides nothing
 limits        the deadline, the time without progress, the time of scaling: far or passed
 other times   seconds that are left, 0 once they are over; `tools.prove.clocks` says which count
@@ -51,7 +51,7 @@ def key_of(state: State) -> bytes:
         else:
             out += (_STATUSES[route.status], route.traffic is TrafficStatus.ACTIVE, name)
             out += (_age(state, route), 0 if route.parked_until is None else 1 + _left(route.parked_until, now))
-            out += (route.created_at >= begun, route.is_misplaced)
+            out += (route.created_at >= begun, route.is_misplaced, route.has_lent)
     return bytes((*_row(state), len(out), *out, len(stopping), *sorted(stopping), *_past(state, names)))
 
 

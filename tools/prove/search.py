@@ -17,7 +17,7 @@ from tools.prove.laws.every_state import rests
 from tools.prove.laws.people import helper, people
 from tools.prove.proxies import proxies
 from tools.prove.state import Left, Move, State
-from tools.prove.world import freezes, replicas, time, workers
+from tools.prove.world import freezes, replicas, sleepers, time, workers
 
 Path = tuple[int, ...]
 """The numbers of the moves that lead to a state, each among all moves of the state before."""
@@ -27,7 +27,14 @@ def moves(state: State) -> list[Move]:
     """Everything that can happen in a state; what a kind world does is marked."""
     asked = list(proxies(state))
     awaited = any(move.kind for move in asked)
-    found = [*workers(state), *replicas(state), *asked, *freezes(state), *time(state, awaited=awaited)]
+    found = [
+        *workers(state),
+        *replicas(state),
+        *sleepers(state),
+        *asked,
+        *freezes(state),
+        *time(state, awaited=awaited),
+    ]
     if not any(move.kind for move in found) and (help_comes := helper(state)):
         found.append(help_comes)
     return [*found, *people(state)]

@@ -27,6 +27,8 @@ WITH_DEVICES: dict[str, Sequence[tuple[tuple[tuple[str, Any], ...], int, int]]] 
         ((("max_unavailable", 1),), 2, 3),
         ((("max_surge", 0), ("max_unavailable", 1), ("pacing", "continuous")), 2, 2),
         ((), 2, 3),
+        ((("max_unavailable", 1), ("sleep_seconds", 60)), 1, 1),
+        ((("max_unavailable", 1), ("sleep_seconds", 60)), 2, 2),
     ),
     "blue_green": (((), 1, 2),),
     "recreate": (((), 2, 2),),

@@ -70,8 +70,13 @@ class State:
     def seen(self) -> Deployment:
         """As a worker loads it: with the devices that are free, and a hold, which no undo and no way back has."""
         if self.devices is not None:
-            return with_devices(self._held, device_room(self.deployment, self.devices))
+            return with_devices(self._held, device_room(self.deployment, self.devices, sleeps=self.sleeps))
         return self._held
+
+    @property
+    def sleeps(self) -> bool:
+        """Whether parked replicas lend their devices."""
+        return self.devices is not None and self.policy is not None and self.policy.spec.parked_seconds > 0
 
     @property
     def _held(self) -> Deployment:
@@ -88,11 +93,21 @@ class State:
         return self.due_at is not None and self.due_at <= self.now
 
 
-def device_room(deployment: Deployment, devices: int) -> DeviceRoom:
-    """The room where each replica holds one of so many devices until it is gone."""
-    free = devices - len(deployment.routes)
-    revisions = (deployment.current_revision_id, deployment.deploying_revision_id)
-    return DeviceRoom({id_: free for id_ in revisions if id_}, {id_: f"a GPU of {devices}" for id_ in revisions if id_})
+def awake(deployment: Deployment) -> int:
+    """The number of replicas that own a device."""
+    return sum(not route.has_lent for route in deployment.routes)
+
+
+def device_room(deployment: Deployment, devices: int, *, sleeps: bool = False) -> DeviceRoom:
+    """The room where each replica holds one of so many devices until it is gone, or sleeps on whichever is free."""
+    free = devices - awake(deployment)
+    revisions = tuple(filter(None, (deployment.current_revision_id, deployment.deploying_revision_id)))
+    return DeviceRoom(
+        dict.fromkeys(revisions, free),
+        dict.fromkeys(revisions, f"a GPU of {devices}"),
+        lent={route.id: free > 0 for route in deployment.routes if route.has_lent},
+        sleepers=tuple({route.revision_id for route in deployment.routes}) if sleeps else (),
+    )
 
 
 def without_devices(seen: Deployment, before: Deployment) -> Deployment:

@@ -59,7 +59,8 @@ def _written(event: str, state: State, decision: ClassifiedDecision, *, kind: bo
 def replicas(state: State) -> Iterator[Move]:
     """What can become of each replica. Which of those that stop is gone first makes no difference."""
     stopping = {route.revision_id: route for route in state.deployment.routes if not route.is_active}
-    for route in (*state.deployment.active_routes, *stopping.values()):
+    awake = (route for route in state.deployment.active_routes if not route.has_lent)
+    for route in (*awake, *stopping.values()):
         match route.status:
             case RouteStatus.PROVISIONING:
                 yield _news("a replica starts", state, route, RouteStatus.HEALTHY, kind=True)
@@ -99,6 +100,32 @@ def _drained(state: State, there: Route) -> Move:
     return Move(event, changed(state, drained, misfortune=True))
 
 
+def sleepers(state: State) -> Iterator[Move]:
+    """A parked one sleeps, and may die in its sleep."""
+    for route in state.deployment.active_routes if state.sleeps else ():
+        if route.has_lent and state.left.misfortunes:
+            yield _news("a sleeping replica dies", state, route, RouteStatus.FAILED, blame=False)
+        elif route.status is RouteStatus.HEALTHY and route.parked_until and _sleeps(state, route):
+            yield Move("a parked replica sleeps", changed(state, _asleep(state.deployment, route)), kind=True)
+
+
+def _is_asleep(route: Route) -> bool:
+    return route.has_lent and route.is_active
+
+
+def _sleeps(state: State, route: Route) -> bool:
+    """None does that is needed."""
+    forward = state.deployment.status.goes_forward
+    target = state.deployment.deploying_revision_id if forward else state.deployment.current_revision_id
+    return route.revision_id != target
+
+
+def _asleep(deployment: Deployment, sleeper: Route) -> Deployment:
+    asleep = replace(sleeper, status=RouteStatus.PROVISIONING, has_lent=True)
+    routes = tuple(asleep if route is sleeper else route for route in deployment.routes)
+    return replace(deployment, routes=routes, version=deployment.version + 1)
+
+
 def _without(state: State, gone: Route) -> State:
     left = tuple(route for route in state.deployment.routes if route.id != gone.id)
     return changed(state, replace(state.deployment, routes=left, version=state.deployment.version + 1))
@@ -132,9 +159,8 @@ def time(state: State, *, awaited: bool) -> Iterator[Move]:
         yield Move("the time of scaling passes", changed(state, long_ago))
     if state.is_due:
         return
-    resting = (
-        not awaited and not state.frozen and not any(route.status in _COMING_OR_GOING for route in deployment.routes)
-    )
+    moving = any(route.status in _COMING_OR_GOING and not _is_asleep(route) for route in deployment.routes)
+    resting = not awaited and not state.frozen and not moving
     coming = [at for at in ends(state) if at > now]
     at = min(coming, default=None)
     due_at = state.due_at

@@ -21,6 +21,7 @@ from tests.support.rows.hosts import has
 from tests.support.workers.coordinators import assert_nothing_happened_twice, coordinator_without_redis, run_until_quiet
 
 PARK = {"sleep": {"path": "/sleep"}, "wake": {"path": "/wake_up"}}
+SLEEPY = {"strategy": "rolling_update", "spec": {"max_unavailable": 1, "sleep_seconds": 3600}}
 BLUE_GREEN = {"strategy": "blue_green", "spec": {"auto_promote": True, "scale_down_delay_seconds": 3600}}
 
 
@@ -97,6 +98,33 @@ def test_an_undo_wakes_the_sleeper_on_the_device_that_it_had(engine: Engine) -> 
     assert len(read(engine, "SELECT FROM routes")) == 2, "no replica was started for it"
     assert held(engine) == ["a gpu0"], "and v2 sleeps now"
     assert_nothing_happened_twice(engine)
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_a_rollout_in_place_and_its_undo_start_each_replica_once(engine: Engine, n: int) -> None:
+    has(engine, "a", f"gpu={n}")
+    deploy(engine, "web", n, SLEEPY, park=PARK)
+    ask(engine, "activate_revision", deployment="web", revision="v2")
+    for current, other in (("v2", "v1"), ("v1", "v2"), ("v2", "v1")):
+        for _ in range(8):
+            go_on(engine)
+            assert read(engine, TWO_OWNERS) == []
+            assert sum(serving(engine).values()) >= n - 1
+        assert (serving(engine), len(held(engine))) == ({current: n}, n)
+        ask(engine, "activate_revision", deployment="web", revision=other)
+    assert len(read(engine, "SELECT FROM routes")) == 2 * n
+    assert_nothing_happened_twice(engine)
+
+
+def test_when_its_time_is_over_a_sleeper_stops_and_whoever_has_its_device_stays(engine: Engine) -> None:
+    has(engine, "a", "gpu=1")
+    deploy(engine, "web", 1, SLEEPY, park=PARK)
+    ask(engine, "activate_revision", deployment="web", revision="v2")
+    go_on(engine, 4)
+    write(engine, "UPDATE routes SET parked_until = clock_timestamp() WHERE parked_until IS NOT NULL")
+    go_on(engine, 3)
+    assert (serving(engine), held(engine)) == ({"v2": 1}, ["a gpu0"])
+    assert [row["status"] for row in read(engine, "SELECT status FROM routes ORDER BY id")] == ["terminated", "healthy"]
 
 
 def test_what_a_sleeper_has_lent_is_given_to_another_deployment_last(engine: Engine) -> None:

@@ -12,6 +12,7 @@ def test_what_a_policy_leaves_out_is_careful() -> None:
         "pacing": "wave",
         "min_ready_seconds": 0,
         "count_stopping": False,
+        "sleep_seconds": 0,
     }
     assert spec["blue_green"]["auto_promote"] is False
     assert spec["recreate"] == {"count_stopping": True}

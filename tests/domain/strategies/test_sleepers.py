@@ -1,8 +1,9 @@
 """Sleepers that have lent their devices: who is woken in place of a new replica, and who waits for whom."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from datetime import timedelta
+from itertools import islice
 
 import pytest
 
@@ -11,8 +12,10 @@ from domain.cycle.evaluator import EVALUATOR, contained
 from domain.devices.room import DeviceRoom
 from domain.handlers.scaling import ScalingHandler
 from domain.model.decision import Decision, WaitsFor
-from domain.model.deployment import Deployment
-from domain.model.states import Lifecycle, TrafficStatus
+from domain.model.deployment import Deployment, Route
+from domain.model.picture import symbol
+from domain.model.states import Lifecycle, RouteStatus, TrafficStatus, Verdict
+from domain.strategies.builtin import STRATEGIES, parse_policy
 from domain.strategies.in_place import with_devices
 from tests.support.pictures.pictures import (
     NOW,
@@ -24,6 +27,7 @@ from tests.support.pictures.pictures import (
     happens,
     resting,
     rolling_back,
+    rolling_update,
     route_id,
 )
 
@@ -138,3 +142,125 @@ def test_a_parked_one_that_falls_asleep_is_waited_for_and_any_other_is_in_the_wa
     if step == "wait":
         assert decision.waits is not None
         assert decision.waits.kind is WaitsFor.DEVICE
+
+
+def test_while_it_is_paused_no_clock_runs_though_a_sick_parked_one_is_in_the_way() -> None:
+    paused = deploying("▲◌|■", 2, *IN_PLACE, paused_at=NOW, rollout={"steps": 1})
+    sick, *others = on_devices(paused, 0, [1]).routes
+    sick = replace(sick, parked_until=NOW + timedelta(minutes=10), traffic=TrafficStatus.INACTIVE)
+    decision = decision_of(on_devices(replace(paused, routes=(sick, *others)), 0, [1]))
+    assert (decision.changes.drain_route_ids, decision.clock_stopped) == ((sick.id,), True)
+
+
+SLEEPY = rolling_update(1, 1, sleep_seconds=600)
+
+
+def run_in_place(deployment: Deployment, devices: int) -> Iterator[str]:
+    """The steps to rest, and the pictures before them; what may happen of itself happens at once, one after another."""
+    for _ in range(60):
+        holding = sum(not route.has_lent for route in deployment.routes)
+        assert holding <= devices, "a device has one owner"
+        asleep = [number for number, route in enumerate(deployment.routes) if route.has_lent]
+        seen = on_devices(deployment, devices - holding, asleep, asleep if devices > holding else [])
+        decision = decision_of(seen)
+        yield f"{drawn(seen)}: {happens(seen, decision)}"
+        if decision.verdict is Verdict.SUCCESS:
+            return
+        deployment = replace(seen, routes=routes_after(seen.routes, decision.changes, NOW))
+        deployment = (
+            replace(deployment, routes=tuple(one_later(deployment.routes))) if not decision.changes else deployment
+        )
+    raise AssertionError("it never ends")
+
+
+def one_later(routes: Iterable[Route]) -> Iterator[Route]:
+    """A parked one sleeps, or one that starts is healthy, or one that stops is gone."""
+    changed = False
+    for route in routes:
+        if changed or route.has_lent:
+            yield route
+        elif route.parked_until and route.status is RouteStatus.HEALTHY:
+            yield replace(route, status=RouteStatus.PROVISIONING, has_lent=True)
+            changed = True
+        elif route.status is RouteStatus.PROVISIONING:
+            yield replace(route, status=RouteStatus.HEALTHY, status_changed_at=NOW - timedelta(hours=1))
+            changed = True
+        elif route.status is RouteStatus.TERMINATING:
+            changed = True
+        else:
+            yield route
+
+
+def drawn(deployment: Deployment) -> str:
+    sides = ["", ""]
+    for route in deployment.routes:
+        sign = "z" if route.has_lent else "~" if not route.is_active else symbol(route.status, route.traffic)
+        sides[route.revision_id == V2] += sign
+    return "|".join(sides)
+
+
+def test_a_rollout_in_place_puts_the_old_ones_to_sleep_under_the_new_ones() -> None:
+    steps = list(run_in_place(deploying("■■|", 2, policy=SLEEPY), 2))
+    assert [step for step in steps if not step.endswith("wait")] == [
+        "■■|: park ■",
+        "z■|: create 1",
+        "z■|■: park ■",
+        "zz|■: create 1",
+        "zz|■■: completed",
+    ]
+
+
+def test_without_time_to_sleep_or_where_they_cannot_sleep_they_stop() -> None:
+    assert next(run_in_place(deploying("■■|", 2, *IN_PLACE), 2)) == "■■|: drain ■"
+    cannot = on_devices(deploying("■■|", 2, policy=SLEEPY), 0)
+    assert cannot.devices is not None
+    assert does(replace(cannot, devices=replace(cannot.devices, sleepers=()))) == "drain ■"
+    assert does(on_devices(deploying("▣■|■", 2, policy=SLEEPY), 1)) == "drain ▣, park ■"
+
+
+def test_an_undo_in_place_puts_the_new_ones_to_sleep_and_wakes_the_old_ones_on_their_devices() -> None:
+    policy = STRATEGIES["rolling_update"].undoing(SLEEPY)
+    undo = deploying("■■|◌◌", 2, policy=policy)
+    asleep = tuple(replace(route, has_lent=route.revision_id == V2) for route in undo.routes)
+    steps = list(run_in_place(replace(undo, routes=asleep), 2))
+    assert [step for step in steps if not step.endswith("wait")] == [
+        "■■|zz: park ■",
+        "z■|zz: wake ◇",
+        "z■|■z: park ■",
+        "zz|■z: wake ◇",
+        "zz|■■: completed",
+    ]
+
+
+def test_a_single_one_on_a_single_device_sleeps_and_is_back_without_a_start() -> None:
+    rolled = list(run_in_place(deploying("■|", 1, policy=SLEEPY), 1))
+    assert [step for step in rolled if not step.endswith("wait")] == ["■|: park ■", "z|: create 1", "z|■: completed"]
+
+
+@pytest.mark.parametrize(("picture", "asleep"), [("◌■|", 1), ("◌■|◇", 1), ("◌■|■", 1), ("◌◌|■", 2), ("◌◌|■■", 2)])
+def test_an_abort_within_it_wakes_who_sleeps_and_starts_nobody(picture: str, asleep: int) -> None:
+    back = rolling_back(picture, 2, policy=SLEEPY)
+    routes = tuple(replace(route, has_lent=number < asleep) for number, route in enumerate(back.routes))
+    steps = list(run_in_place(replace(back, routes=routes), 2))
+    assert steps[-1] == "■■|: completed"
+    assert sum("wake" in step for step in steps) == asleep
+    assert not any("create" in step for step in steps)
+
+
+def test_a_canary_in_place_wakes_its_old_side_when_it_is_aborted() -> None:
+    policy = parse_policy({"strategy": "canary", "spec": {"max_unavailable": 1, "sleep_seconds": 600}})
+    begun = list(islice(run_in_place(deploying("■■|", 2, policy=policy), 2), 8))
+    assert "z■|: create 1" in begun, begun
+    back = rolling_back("◌■|■", 2, policy=policy)
+    routes = tuple(replace(route, has_lent=number == 0) for number, route in enumerate(back.routes))
+    assert [step for step in run_in_place(replace(back, routes=routes), 2) if not step.endswith("wait")] == [
+        "z■|■: drain ■",
+        "z■|: wake ◇",
+        "■■|: completed",
+    ]
+
+
+def test_the_last_one_serves_until_the_device_of_one_that_falls_asleep_is_free() -> None:
+    """Two devices, and one replica is wanted: it was two when the rollout began."""
+    assert does(on_devices(deploying("▫■|", 1, policy=SLEEPY), 0)) == "wait"
+    assert does(on_devices(deploying("◌■|", 1, policy=SLEEPY), 1, [0], [0])) == "create 1"

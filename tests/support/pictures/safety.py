@@ -23,9 +23,9 @@ def target_of(deployment: Deployment) -> UUID:
 
 
 def is_parked(route: Route, target: UUID, now: datetime) -> bool:
-    """Of another revision, and kept for a way back until later than now: outside of every budget."""
+    """Of another revision, or asleep, and kept for a way back until later than now: outside of every budget."""
     is_kept = route.parked_until is not None and route.parked_until > now and not route.is_misplaced
-    return is_kept and route.revision_id != target
+    return is_kept and (route.revision_id != target or route.has_lent)
 
 
 def counted(deployment: Deployment, now: datetime) -> int:

@@ -71,7 +71,7 @@ def promised(deployment: Deployment) -> Promised:
 def _is_crowded(deployment: Deployment, n: int) -> bool:
     """Whether there are devices for no more than n replicas, with those that replicas hold."""
     free = free_devices(deployment)
-    return free is not None and len(deployment.routes) + free <= n
+    return free is not None and sum(not route.has_lent for route in deployment.routes) + free <= n
 
 
 def _of(amount: int | str, n: int) -> Fraction:

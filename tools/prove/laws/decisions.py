@@ -16,20 +16,21 @@ from domain.strategies.converge import SHORT_LIVES, is_proven
 from tests.support.pictures.pictures import READY, ROLLING_BACK
 from tests.support.pictures.safety import counted, is_parked, target_of
 from tests.support.worlds.promised import Promised, promised
+from tools.prove.clocks import SICK
 from tools.prove.laws.every_state import broken_by_row
 from tools.prove.laws.limits import broken_by_limits
 from tools.prove.laws.standing import broken_by_standing, is_sick_too_long
 from tools.prove.laws.weights import broken_by_weight
 from tools.prove.laws.wishes import broken_by_wish
-from tools.prove.state import State
+from tools.prove.state import State, awake
 
 
 def broken_by_decision(state: State, decision: ClassifiedDecision, after: State) -> str | None:
     """The first law that this step breaks: by what it changes, by how it ends, by when it looks again."""
     if decision.verdict is Verdict.ERROR:
         return f"a decision never fails: {decision.reason}"
-    if after.devices is not None and len(after.deployment.routes) > after.devices:
-        return f"a device has one owner: {len(after.deployment.routes)} replicas on {after.devices} devices"
+    if after.devices is not None and (owners := awake(after.deployment)) > after.devices:
+        return f"a device has one owner: {owners} replicas on {after.devices} devices"
     looked = decision.deployment
     state = replace(state, deployment=replace(state.deployment, hold=looked.hold, devices=looked.devices))
     for sentence in (
@@ -66,7 +67,10 @@ def _within_budgets(state: State, decision: ClassifiedDecision) -> Iterator[str]
     keep = budget.keep_after(promotion=decision.revision is RevisionMove.SWAP)
     if changes.created:
         yield from _by_creations(before, decision, budget, now)
-    drained = [route for route in before.routes if route.id in changes.drain_route_ids]
+    own = before.current_revision_id if before.stands_still else None  # it is whole without what it has parked
+    drained = [r for r in before.routes if r.id in changes.drain_route_ids and r.revision_id != own]
+    if before.devices is not None:  # a sick one does not sleep, and holds what others need
+        drained = [route for route in drained if route.status not in SICK]
     kept = not budget.alone and before.status != ROLLING_BACK and before.desired_replicas > 0  # at 0 nobody is at hand
     if kept and any(is_parked(route, target_of(before), now) for route in drained):
         yield "what is parked runs until its time is over"

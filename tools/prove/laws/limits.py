@@ -60,7 +60,7 @@ def of_undo(policy: DeploymentPolicy) -> DeploymentPolicy:
     if policy.strategy in ("blue_green", "recreate"):
         return policy
     spec: dict[str, Any] = policy.spec.model_dump()
-    rolled = ("max_unavailable", "pacing", "count_stopping", "undo_max_surge")
+    rolled = ("max_unavailable", "pacing", "count_stopping", "undo_max_surge", "sleep_seconds")
     surge = spec["max_surge"] if spec["undo_max_surge"] is None else spec["undo_max_surge"]
     its = {**{name: spec[name] for name in rolled}, "max_surge": surge}
     return replace(parse_policy({"strategy": "rolling_update", "spec": its}), limits=policy.limits)

@@ -121,7 +121,7 @@ def with_weight(rollout: Rollout, most: int) -> Rollout:
 
 
 def _routes_after(decision: ClassifiedDecision, now: datetime) -> list[Route]:
-    changes, left = decision.changes, []
+    changes, left, woken = decision.changes, [], dict(decision.changes.woken)
     for route in decision.deployment.routes:
         if route.id in changes.drain_route_ids:
             gone = replace(route, status=RouteStatus.TERMINATING, status_changed_at=now)
@@ -130,6 +130,8 @@ def _routes_after(decision: ClassifiedDecision, now: datetime) -> list[Route]:
             left.append(replace(route, traffic=TrafficStatus.INACTIVE, parked_until=changes.park_until))
         elif route.id in changes.promote_route_ids:
             left.append(replace(route, traffic=TrafficStatus.ACTIVE, parked_until=None))
+        elif route.id in woken:
+            left.append(replace(route, traffic=woken[route.id], parked_until=None, has_lent=False))
         else:
             left.append(route)
     for spec in changes.rollout_specs:
