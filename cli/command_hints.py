@@ -57,7 +57,9 @@ _OTHERWISE: Mapping[str, str] = {
 }
 """A sentence, with the words of other tools for which we have no command."""
 
-OTHERWISE: Mapping[str, str] = {typed: said for said, words in _OTHERWISE.items() for typed in words.split(" | ")}
+OTHERWISE: Mapping[str, str] = {
+    typed: sentence for sentence, words in _OTHERWISE.items() for typed in words.split(" | ")
+}
 """The sentence by the words of other tools."""
 
 _TOOLS = ("kubectl", "argo", "rollouts", "nomad", "kamal", "docker", "compose")

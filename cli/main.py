@@ -112,8 +112,8 @@ app = typer.Typer(
 _SHOW_TRACEBACKS = "ROLLWAY_TRACEBACKS"
 
 
-def _show_version(*, asked: bool) -> None:
-    if asked:
+def _show_version(*, is_wanted: bool) -> None:
+    if is_wanted:
         from importlib.metadata import version  # noqa: PLC0415 -- no other command needs it
 
         typer.echo(f"rollway {version('rollway')}")

@@ -114,8 +114,8 @@ def create_token(connection: Connection, new: NewToken, secret: str) -> Token:
         raise TokenExistsError(message, token=new.name)
     token = _token(row)
     ends = f", until {token.expires_at:%Y-%m-%d}" if token.expires_at else ""
-    made = f"token {token.name}: {token.role} for {', '.join(token.deployments) or 'all deployments'}{ends}"
-    record_deed(connection, "create_token", token.name, new.actor, made)
+    sentence = f"token {token.name}: {token.role} for {', '.join(token.deployments) or 'all deployments'}{ends}"
+    record_deed(connection, "create_token", token.name, new.actor, sentence)
     return token
 
 

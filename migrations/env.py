@@ -26,9 +26,9 @@ def _migrate(connection: Connection) -> None:
         context.run_migrations()
 
 
-given = context.config.attributes.get("connection")
-if given is not None:
-    _migrate(given)
+connection = context.config.attributes.get("connection")
+if connection is not None:
+    _migrate(connection)
 else:
     unlimited = DatabaseSettings.from_environment(os.environ).without_limits()
     with make_engine(unlimited, "rollway migrate").connect() as own:

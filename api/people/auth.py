@@ -208,10 +208,10 @@ class Access:
         """What `lookup` finds for a secret of one use; a wrong one counts as a wrong token. Raises NoTokenError."""
         address = request.client.host if request.client else ""
         async with self._guessing if self._strangers.is_spent(address) else self._looking:
-            found = await run_in_threadpool(in_transaction, self.engine, lookup)
-        if found is None:
+            result = await run_in_threadpool(in_transaction, self.engine, lookup)
+        if result is None:
             raise self._refused(address, secret, wrong)
-        return found
+        return result
 
     async def _token_of(self, request: Request, secret: str, lookup: _Shown, wrong: str) -> Token:
         address = request.client.host if request.client else ""

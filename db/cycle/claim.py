@@ -335,8 +335,8 @@ def _with_preparations(connection: Connection, loaded: Sequence[Deployment]) -> 
     ids = [each.id for each in loaded if each.status == PREPARING]
     if not ids:
         return loaded
-    found = preparations_of(connection, ids)
-    return [replace(each, preparations=found.get(each.id, ())) if each.id in ids else each for each in loaded]
+    preparations = preparations_of(connection, ids)
+    return [replace(each, preparations=preparations.get(each.id, ())) if each.id in ids else each for each in loaded]
 
 
 def _with_devices(

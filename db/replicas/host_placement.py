@@ -182,8 +182,10 @@ def place_routes(connection: Connection, limit: int) -> int:
     lock(connection, owners)
     routes = connection.execute(_UNPLACED_OF, (owners, limit)).fetchall()
     grounds = Placing().grounds(connection, [Wanted(owner, revision) for _, owner, revision in routes])
-    placed = zip(routes, placements(grounds), strict=True)
-    rows = [(route_id, host, devices and as_json(devices)) for (route_id, *_), (host, devices, _) in placed if host]
+    placed_routes = zip(routes, placements(grounds), strict=True)
+    rows = [
+        (route_id, host, devices and as_json(devices)) for (route_id, *_), (host, devices, _) in placed_routes if host
+    ]
     if rows:
         connection.execute(_PLACE, _PLACED.arrays(rows))
         count_change(connection, owners)

@@ -176,15 +176,15 @@ def record_reports(connection: Connection, reports: Sequence[RouteReport]) -> tu
     lock(connection, {report.deployment_id for report in reports})
     cursor = connection.cursor(row_factory=named_row(ReportedRoute))
     cursor.execute(_REPORT, _REPORTS.arrays(map(_report_values, reports)))
-    written = cursor.fetchall()
-    if lent := {route.deployment_id for route in written if route.has_lent}:
+    reported = cursor.fetchall()
+    if lent := {route.deployment_id for route in reported if route.has_lent}:
         count_change(connection, lent, mark=ALWAYS)
-    became = tuple(route for route in written if route.was != route.status)
-    if not became:
+    changed = tuple(route for route in reported if route.was != route.status)
+    if not changed:
         return ()
     lost = {report.route_id for report in reports if report.is_lost}
     news: dict[UUID, list[StatusChange]] = defaultdict(list)
-    for route in became:
+    for route in changed:
         status = RouteStatus(route.status)
         why = "" if status is RouteStatus.HEALTHY else failure_in_short(route.reason, route.log_tail)
         news[route.deployment_id].append(
@@ -192,9 +192,9 @@ def record_reports(connection: Connection, reports: Sequence[RouteReport]) -> tu
         )
     count_change(connection, news.keys(), mark=ALWAYS)
     counting = {owner: news_of(statuses) for owner, statuses in news.items()}
-    _count(connection, counting, became[0].at)
-    write_events(connection, [_failed(route) for route in became if route.status == RouteStatus.FAILED])
-    return became
+    _count(connection, counting, changed[0].at)
+    write_events(connection, [_failed(route) for route in changed if route.status == RouteStatus.FAILED])
+    return changed
 
 
 def _failed(route: ReportedRoute) -> CloudEvent:

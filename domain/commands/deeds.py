@@ -42,8 +42,8 @@ def _freeze_set(answer: _Answer) -> str:
         datetime.fromisoformat(at) if (at := answer[name]) else None for name in ("frozen_until", "starts_at")
     )
     when = f"on until {instant(end)}" if end else f"from {instant(start)}" if start else "over"
-    named = [*answer.get("deployments", ()), *(f"group {group}" for group in answer.get("groups", ()))]
-    return f"{answer['freeze']}: {when}, for {', '.join(named) or 'all deployments'}"
+    members = [*answer.get("deployments", ()), *(f"group {group}" for group in answer.get("groups", ()))]
+    return f"{answer['freeze']}: {when}, for {', '.join(members) or 'all deployments'}"
 
 
 def _group_set(answer: _Answer) -> str:

@@ -123,10 +123,10 @@ def _field(
 def field_at(model: Any, path: str) -> CommandField:  # noqa: ANN401 -- as above
     """The field of a model at a path such as revision.docker.image."""
     name, _, inner = path.partition(".")
-    found = next(each for each in _fields_in(model) if each.name == name)
+    result = next(each for each in _fields_in(model) if each.name == name)
     for part in inner.split(".") if inner else ():
-        found = next(each for each in found.fields if each.name == part)
-    return found
+        result = next(each for each in result.fields if each.name == part)
+    return result
 
 
 @cache

@@ -45,11 +45,11 @@ class DeployingPreparingHandler(DeploymentHandler):
         stands = deployment.paused_at is not None or deployment.hold is not None
         if not stands and (failed := _in(preparations, PreparationState.FAILED)):
             return Decision.give_up(_failure(failed[0]))
-        done = len(_in(preparations, PreparationState.DONE))
-        if not stands and (not deployment.desired_replicas or done == len(preparations)):
+        done_count = len(_in(preparations, PreparationState.DONE))
+        if not stands and (not deployment.desired_replicas or done_count == len(preparations)):
             return Decision.success(_end(deployment))
         wait = Decision.wait(
-            Waits(WaitsFor.HOST, _progress(preparations, done)), now + _LOOKS_AGAIN, clock_stopped=True
+            Waits(WaitsFor.HOST, _progress(preparations, done_count)), now + _LOOKS_AGAIN, clock_stopped=True
         )
         if deployment.paused_at is not None:
             wait = paused(deployment)
@@ -73,10 +73,10 @@ def _failure(failed: Preparation) -> str:
     return f"host {failed.host} could not be prepared: {failed.words}"
 
 
-def _progress(preparations: Sequence[Preparation], done: int) -> str:
-    running = [_at_it(each) for each in _in(preparations, PreparationState.RUNNING)]
-    return ", ".join((f"{done} of {number_of(len(preparations), 'host')} prepared", *running))
+def _progress(preparations: Sequence[Preparation], done_count: int) -> str:
+    running = [_running_in_words(each) for each in _in(preparations, PreparationState.RUNNING)]
+    return ", ".join((f"{done_count} of {number_of(len(preparations), 'host')} prepared", *running))
 
 
-def _at_it(running: Preparation) -> str:
+def _running_in_words(running: Preparation) -> str:
     return f"{running.host}: {running.words}" if running.words else f"{running.host} at it"

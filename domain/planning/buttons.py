@@ -171,8 +171,8 @@ def missing_commands(deployment: Deployment, past: Past, asking: Context) -> tup
     """The commands that people look for, but that are not offered; none while the deployment is being destroyed."""
     if deployment.status.lifecycle in (Lifecycle.DESTROYING, Lifecycle.DESTROYED):
         return ()
-    offered = {offer.command for offer in offers(deployment, past, asking)}
-    absent = [_missing(deployment, kind, past, asking) for kind in _LOOKED_FOR if kind not in offered]
+    offered_commands = {offer.command for offer in offers(deployment, past, asking)}
+    absent = [_missing_command(deployment, kind, past, asking) for kind in _LOOKED_FOR if kind not in offered_commands]
     return tuple(each for each in absent if each.command is not Retry or each.way)
 
 
@@ -193,11 +193,11 @@ def _undo(deployment: Deployment, past: Past, asking: Context) -> Offer | Missin
     the one before was rolled back       -> missing, with another way there
     otherwise                            -> missing
     """
-    named = Offer(Undo)
+    offer = Offer(Undo)
     if deployment.status == ROLLING_BACK:
-        return Missing(Undo, f"it is being rolled back to {past.current}", offer=named)
+        return Missing(Undo, f"it is being rolled back to {past.current}", offer=offer)
     if deployment.rollout is not None:
-        return Missing(Undo, f"a rollout is under way, and Abort goes back to {past.current}", offer=named)
+        return Missing(Undo, f"a rollout is under way, and Abort goes back to {past.current}", offer=offer)
     if past.settings is not None and not past.settings.is_undone:
         what = "Put the settings of before the last file back. No replica moves to another revision."
         return Offer(Undo, "back to the settings of before", what)
@@ -207,16 +207,16 @@ def _undo(deployment: Deployment, past: Past, asking: Context) -> Offer | Missin
         rolled_back = str(refusal.detail.get("rolled_back") or "")
         way = f"go back to {rolled_back} anyway" if rolled_back else ""
         values = {"revision": rolled_back} if rolled_back else {}
-        return Missing(Undo, _in_short(refusal), way, replace(named, revision=rolled_back, values=values))
+        return Missing(Undo, _in_short(refusal), way, replace(offer, revision=rolled_back, values=values))
     except RollwayError as refusal:
-        return Missing(Undo, _in_short(refusal), offer=named)
+        return Missing(Undo, _in_short(refusal), offer=offer)
     what = f"Go back to {goal.name}, which ran before {past.current}, at once."
     if goal.is_further:
         what = f"The last rollout is undone already, and {past.current} runs: go further back, to {goal.name}, at once."
     return Offer(Undo, f"back to {goal.name}", what, goal.name, {"revision": goal.name})
 
 
-def _missing(deployment: Deployment, kind: type[SteeringCommand], past: Past, asking: Context) -> Missing:
+def _missing_command(deployment: Deployment, kind: type[SteeringCommand], past: Past, asking: Context) -> Missing:
     undo = _undo(deployment, past, asking) if kind is Undo else None
     if isinstance(undo, Missing):
         return undo

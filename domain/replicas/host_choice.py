@@ -232,13 +232,13 @@ def placements(grounds: PlacingGrounds) -> list[Placement]:
     hosts = hosts_by(grounds)
     if grounds.ledger is _NO_DEVICES:
         return [Placement(host) for host in hosts]
-    free, placed = _free(grounds), []
+    free, placements_so_far = _free(grounds), []
     for replica, host in zip(grounds.unplaced, hosts, strict=False):
         devices = chosen(free[host], replica.needs) if host and replica.needs else None
         if host and devices:
             take(free[host], devices)
-        placed.append(Placement(host, devices, is_put_off=bool(replica.needs) and devices is None))
-    return [*placed, *[Placement(None)] * grounds.later]
+        placements_so_far.append(Placement(host, devices, is_put_off=bool(replica.needs) and devices is None))
+    return [*placements_so_far, *[Placement(None)] * grounds.later]
 
 
 def _free(grounds: PlacingGrounds) -> dict[str, dict[str, dict[str, float]]]:
@@ -257,12 +257,12 @@ def hosts_by(grounds: PlacingGrounds) -> list[str | None]:
     for required, numbers in groups.items():
         group = [grounds.unplaced[number] for number in numbers]
         hosts, spare = _takers_and_spare(_with_labels(grounds.hosts, dict(required)))
-        placed = place(group, hosts, of_deployment, of_all, spare, grounds.hosts, free)
-        for number, host in zip(numbers, placed, strict=True):
+        hosts_of_group = place(group, hosts, of_deployment, of_all, spare, grounds.hosts, free)
+        for number, host in zip(numbers, hosts_of_group, strict=True):
             choices[number] = host
         if len(groups) > 1:
-            of_all = Counter(of_all) + Counter(host for host in placed if host)
-            pairs = ((replica.deployment_id, host) for replica, host in zip(group, placed, strict=True) if host)
+            of_all = Counter(of_all) + Counter(host for host in hosts_of_group if host)
+            pairs = ((replica.deployment_id, host) for replica, host in zip(group, hosts_of_group, strict=True) if host)
             of_deployment = Counter(of_deployment) + Counter(pairs)
     return choices
 

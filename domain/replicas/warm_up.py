@@ -107,5 +107,7 @@ def judge_warm_up(warm_up: WarmUp, route: WarmingRoute, result: ProbeResult, now
         return HealthVerdict(RouteStatus.HEALTHY, 0, result.detail)
     if now < route.started_at + timedelta(seconds=warm_up.at_most_seconds):
         return HealthVerdict(RouteStatus.PROVISIONING, 0)
-    seen = result.detail if route.warmed_at else route.last_seen.removeprefix(_BEGINNING)
-    return HealthVerdict(RouteStatus.FAILED, 0, f"not warm {warm_up.at_most_seconds:g} s after it was healthy: {seen}")
+    detail = result.detail if route.warmed_at else route.last_seen.removeprefix(_BEGINNING)
+    return HealthVerdict(
+        RouteStatus.FAILED, 0, f"not warm {warm_up.at_most_seconds:g} s after it was healthy: {detail}"
+    )

@@ -89,21 +89,21 @@ def _none_has(name: str, value: str, values: Iterable[str]) -> str:
     others = sorted(values)
     if not others:
         return f"no host has the label {name}"
-    shown = " or ".join(others[:_MOST_SHOWN]) + (f" or {len(others) - _MOST_SHOWN} more" * (len(others) > _MOST_SHOWN))
+    names = " or ".join(others[:_MOST_SHOWN]) + (f" or {len(others) - _MOST_SHOWN} more" * (len(others) > _MOST_SHOWN))
     if name == HOST:
-        return f"no host is called {value}; there is {shown}"
-    return f"no host has {name}={value}; {name} is {shown}"
+        return f"no host is called {value}; there is {names}"
+    return f"no host has {name}={value}; {name} is {names}"
 
 
 def why_unplaced(required: Labels, up: Mapping[str, Labels], down: Mapping[str, Labels]) -> str:
     """Say why no host that is up takes a replica that requires these labels; empty where one does."""
-    missing = missing_label(required, up)
+    lack = missing_label(required, up)
     away = sorted(host for host, labels in down.items() if has_labels(required, host, labels))
-    if not missing or not away:
-        return missing.replace("no host", "no host that is up", 1)
-    shown = ", ".join(away[:_MOST_SHOWN]) + (f" and {len(away) - _MOST_SHOWN} more" * (len(away) > _MOST_SHOWN))
+    if not lack or not away:
+        return lack.replace("no host", "no host that is up", 1)
+    names = ", ".join(away[:_MOST_SHOWN]) + (f" and {len(away) - _MOST_SHOWN} more" * (len(away) > _MOST_SHOWN))
     verb = "is" if len(away) == 1 else "are"
-    return f"no host that is up has {in_words(required)}; {shown}, with these labels, {verb} down"
+    return f"no host that is up has {in_words(required)}; {names}, with these labels, {verb} down"
 
 
 def refuse_unfit(revision: str, required: Labels, hosts: Mapping[str, Labels]) -> None:
@@ -111,11 +111,11 @@ def refuse_unfit(revision: str, required: Labels, hosts: Mapping[str, Labels]) -
 
     Before any host is known, nothing is refused: the first ones may be about to come.
     """
-    if hosts and (missing := missing_label(required, hosts)):
-        wanted = {name: value for name, value in required.items() if name != HOST}
-        remedy = f", or give a host ROLLWAY_HOST_LABELS={','.join(f'{n}={v}' for n, v in sorted(wanted.items()))}"
+    if hosts and (lack := missing_label(required, hosts)):
+        assignable = {name: value for name, value in required.items() if name != HOST}
+        remedy = f", or give a host ROLLWAY_HOST_LABELS={','.join(f'{n}={v}' for n, v in sorted(assignable.items()))}"
         raise NoHostFitsError(
-            f"hosts: no host can take {revision}: {missing}; name labels that one host has{remedy if wanted else ''}",
+            f"hosts: no host can take {revision}: {lack}; name labels that one host has{remedy if assignable else ''}",
             field="hosts",
             revision=revision,
         )

@@ -49,9 +49,10 @@ class GpuMemory:
             except pynvml.NVMLError:
                 return
             self._is_open = True
-        known = dict(_memory_by_uuid())
+        memory_by_uuid = dict(_memory_by_uuid())
         self.in_use = {
-            kind: {device: known[device] for device in ids if device in known} for kind, ids in self.devices.items()
+            kind: {device: memory_by_uuid[device] for device in ids if device in memory_by_uuid}
+            for kind, ids in self.devices.items()
         }
 
 

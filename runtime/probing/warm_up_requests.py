@@ -20,19 +20,19 @@ from runtime.probing.probes import answer_over, why_not_connected
 _AGENT = "rollway-warm-up"
 _KEPT_BYTES = 4096
 _STREAM = 1
-_Heard = tuple[int | None, str]
+_StatusAndLine = tuple[int | None, str]
 """The status of an answer and the first line of its body, or None and what went wrong."""
-_BROKEN: _Heard = (None, "the connection broke, or the answer is not HTTP")
+_BROKEN: _StatusAndLine = (None, "the connection broke, or the answer is not HTTP")
 
 
 async def warm_up_answer(address: str, host_name: str, request: WarmUpRequest, wire: ReplicaWire) -> WarmUpAnswer:
     """Send it once, by the protocol of callers, and wait for the end of its answer however long that takes."""
     began = asyncio.get_running_loop().time()
-    status, line = await _heard(address, host_name, request, wire)
+    status, line = await _status_and_line(address, host_name, request, wire)
     return WarmUpAnswer(asyncio.get_running_loop().time() - began, status, storable(line))
 
 
-async def _heard(address: str, host_name: str, request: WarmUpRequest, wire: ReplicaWire) -> _Heard:
+async def _status_and_line(address: str, host_name: str, request: WarmUpRequest, wire: ReplicaWire) -> _StatusAndLine:
     question = (Http2WarmUp if wire.protocol is Protocol.HTTP2 else Http1WarmUp)(host_name, request)
     try:
         secure = context_of(wire.tls, wire.protocol.value) if wire.tls else None
@@ -85,7 +85,7 @@ class Http1WarmUp:
         data, self._outgoing = self._outgoing, b""
         return data
 
-    def hear(self, data: bytes) -> _Heard | None:
+    def hear(self, data: bytes) -> _StatusAndLine | None:
         """Take in received bytes; returns the answer once it is complete."""
         try:
             self._http.receive_data(data)
@@ -103,7 +103,7 @@ class Http1WarmUp:
             return _BROKEN
         return None
 
-    def unanswered(self) -> _Heard:
+    def unanswered(self) -> _StatusAndLine:
         """The connection ended, which may also end an answer without a length."""
         return self.hear(b"") or _BROKEN
 
@@ -134,7 +134,7 @@ class Http2WarmUp:
         """At first the request, later the frames that HTTP/2 itself requires."""
         return self._http.data_to_send()
 
-    def hear(self, data: bytes) -> _Heard | None:
+    def hear(self, data: bytes) -> _StatusAndLine | None:
         """Take in received bytes; returns the answer once it is complete."""
         try:
             events = self._http.receive_data(data)
@@ -142,11 +142,11 @@ class Http2WarmUp:
         except (H2Error, ValueError):
             return _BROKEN
 
-    def unanswered(self) -> _Heard:
+    def unanswered(self) -> _StatusAndLine:
         """The connection ended early."""
         return _BROKEN
 
-    def _answer_to(self, event: Event) -> _Heard | None:
+    def _answer_to(self, event: Event) -> _StatusAndLine | None:
         match event:
             case ResponseReceived():
                 self._status = int(dict(event.headers)[b":status"])

@@ -138,13 +138,13 @@ def _show_signs_of_life(sender: Consumer, **_: object) -> None:
     keep_showing_signs_of_life(giver, stopping)
 
 
-def _resources(written: str) -> Capacity:
+def _resources(text: str) -> Capacity:
     """What this machine has for replicas; where it says auto, the driver is asked."""
-    if AUTO not in written:
-        return parse_resources(written)
+    if AUTO not in text:
+        return parse_resources(text)
     from runtime.machine.gpus import gpus_by_kind  # noqa: PLC0415  (few machines have a driver to ask)
 
-    return parse_resources(written, gpus_by_kind())
+    return parse_resources(text, gpus_by_kind())
 
 
 def _memory_in_use(resources: Capacity) -> Callable[[], Capacity]:

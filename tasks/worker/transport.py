@@ -83,8 +83,8 @@ class _TransportClient(kombu_redis.PrefixedStrictRedis):
 class Channel(kombu_redis.Channel):
     """A channel that checks what it takes, and whose connection parameters outlive its connection."""
 
-    _known: dict[str, Any] | None = None
-    _kept: redis.Redis | None = None
+    _connection_settings: dict[str, Any] | None = None
+    _shared_client: redis.Redis | None = None
     _unheard_until = 0.0
 
     @property
@@ -108,9 +108,9 @@ class Channel(kombu_redis.Channel):
     def _create_client(self, asynchronous: bool = False) -> Any:  # noqa: ANN401, FBT001, FBT002  (Kombu's signature)
         if asynchronous:  # it holds a connection of its own
             return super()._create_client(asynchronous=True)  # type: ignore[no-untyped-call]
-        if self._kept is None or self._kept.connection_pool is not self.pool:
-            self._kept = super()._create_client()  # type: ignore[no-untyped-call]
-        return self._kept
+        if self._shared_client is None or self._shared_client.connection_pool is not self.pool:
+            self._shared_client = super()._create_client()  # type: ignore[no-untyped-call]
+        return self._shared_client
 
     def _get_client(self) -> partial[_TransportClient]:
         return partial(_TransportClient, global_keyprefix=self.global_keyprefix)
@@ -137,13 +137,13 @@ class Channel(kombu_redis.Channel):
         if connection is not None and connection.client is not None:
             parameters: dict[str, Any] = super()._connparams(asynchronous=asynchronous)  # type: ignore[no-untyped-call]
             if not asynchronous:
-                self._known = dict(parameters)
-            elif self._known is None:
-                self._known = super()._connparams(asynchronous=False)  # type: ignore[no-untyped-call]
+                self._connection_settings = dict(parameters)
+            elif self._connection_settings is None:
+                self._connection_settings = super()._connparams(asynchronous=False)  # type: ignore[no-untyped-call]
             return parameters
-        if self._known is None:
+        if self._connection_settings is None:
             raise RedisConnectionError("the channel is closed")
-        return dict(self._known)
+        return dict(self._connection_settings)
 
 
 class Transport(kombu_redis.Transport):

@@ -82,7 +82,7 @@ class Logins:
         except (NoTokenError, TooManyRequestsError) as error:
             wrong = error.message if secret or link else _NOTHING
             return page("login", 401, then=then, wrong=wrong, obeys_link="")
-        return await self._begun(request, token, then)
+        return await self._begin_session(request, token, then)
 
     async def _make_link(self, request: Request) -> Response:
         """Make a link for the token of the request. Its secret is in the fragment, which no log contains."""
@@ -92,7 +92,7 @@ class Logins:
         link = {"path": login_path(secret), "ends_at": ends_at.isoformat()}
         return JSONResponse(link, 201, {"cache-control": "no-store"})
 
-    async def _begun(self, request: Request, token: Token, then: str) -> Response:
+    async def _begin_session(self, request: Request, token: Token, then: str) -> Response:
         """Begin a session. The browser keeps its secret and not the token, so a stolen cookie is no bearer's token."""
         session, engine = secrets.token_urlsafe(SECRET_BYTES), self._access.engine
         address = request.client.host if request.client else ""

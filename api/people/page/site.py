@@ -95,7 +95,7 @@ class Site:
         write = next(write for write in WRITES if write.command is command)
         headers = {"idempotency-key": form["request_id"]} if form.get("request_id") else {}
         with with_lines_of(form):
-            path, body = await run_in_threadpool(_said, command, request, form)
+            path, body = await run_in_threadpool(_path_and_body, command, request, form)
             answer = await run_in_threadpool(carry_out, write, token, path, headers, body)
         return JSONResponse(answer["result"], headers={**HEADERS, "cache-control": "no-store"})
 
@@ -106,7 +106,7 @@ class Site:
         if forecast is None:
             raise NoSuchResourceError(f"{request.path_params['button']} is not planned")
         with with_lines_of(form):
-            path, body = await run_in_threadpool(_said, command, request, form)
+            path, body = await run_in_threadpool(_path_and_body, command, request, form)
             return await self._foresight.answer(forecast, request, token, path, body)
 
     async def _logs(self, request: Request) -> Response:
@@ -144,7 +144,7 @@ async def _to_list(_: Request) -> Response:
     return RedirectResponse("/", 303, HEADERS)
 
 
-def _said(command: type[Command], request: Request, form: Mapping[str, str]) -> tuple[dict[str, str], bytes]:
+def _path_and_body(command: type[Command], request: Request, form: Mapping[str, str]) -> tuple[dict[str, str], bytes]:
     """The values of the path, and the body, as the API takes them."""
     body = body_of(command, form)
     path = {name: request.path_params.get(name) or body.pop(name, "") for name in named_in(DOORS[command].path)}

@@ -58,7 +58,7 @@ class TokenForms:
             token = await run_in_threadpool(in_transaction, self._access.engine, create)
         except (InvalidInputError, TokenExistsError) as error:
             return await self._page(request, error, form)
-        return await self._page(request, made=filled("made", name=token.name, secret=secret))
+        return await self._page(request, new_token_row=filled("made", name=token.name, secret=secret))
 
     async def _revoke(self, request: Request) -> Response:
         """Revoke the token whose name was typed to confirm it."""
@@ -82,14 +82,18 @@ class TokenForms:
         return token
 
     async def _page(
-        self, request: Request, wrong: RollwayError | None = None, form: Mapping[str, str] | None = None, made: str = ""
+        self,
+        request: Request,
+        wrong: RollwayError | None = None,
+        form: Mapping[str, str] | None = None,
+        new_token_row: str = "",
     ) -> Response:
         carried, form = form_token(secret_of_session(request)), form or {}
         tokens = await run_in_threadpool(in_transaction, self._access.engine, all_tokens)
         return page(
             "tokens",
             422 if wrong else 200,
-            rows=made + "".join(_row(token, carried) for token in tokens),
+            rows=new_token_row + "".join(_row(token, carried) for token in tokens),
             wrong=wrong.message if wrong else "",
             form_token=carried,
             name=form.get("name", ""),

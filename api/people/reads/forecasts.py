@@ -69,21 +69,21 @@ def offered(connection: Connection, request: ReadRequest[Parameters]) -> Offered
     absent: dict[type[Command], Missing] = {
         each.command: each for each in missing_commands(view.snapshot, past, asking)
     }
-    items, missing = list[Button](), list[MissingButton]()
+    items, missing_buttons = list[Button](), list[MissingButton]()
     for verb, command in BUTTONS.items():
         may = _may(request.token, command)
         if (offer := offers.get(command)) and may:
             items.append(button_of(verb, offer))
         elif offer or command in absent:
-            missing.append(_missing(verb, None if offer else absent[command], may=may))
+            missing_buttons.append(_missing_button(verb, None if offer else absent[command], may=may))
     return {
         "items": list(map(asdict, items)),
-        "missing": list(map(asdict, missing)),
+        "missing": list(map(asdict, missing_buttons)),
         "frozen": past.frozen and asdict(past.frozen),
     }
 
 
-def _missing(verb: str, absent: Missing | None, *, may: bool) -> MissingButton:
+def _missing_button(verb: str, absent: Missing | None, *, may: bool) -> MissingButton:
     """A button that is not offered. Where the caller's role is too low, that is the only reason given."""
     command = BUTTONS[verb]
     plain = button_of(verb)
@@ -180,8 +180,8 @@ def drain_ahead(connection: Connection, request: ReadRequest[Parameters]) -> Dra
 def revision(connection: Connection, request: ReadRequest[Parameters]) -> Annotated[Document, Shape((RevisionView,))]:
     """One, the values of its variables masked; `ahead`: what its replicas would find on hosts."""
     view, name = view_of(connection, request), request.path["revision"]
-    found = revision_found(revision_shown(connection, view.id, name), view.name, name)
-    return asdict(replace(found, ahead=revision_ahead(connection, view, found)))
+    revision_view = revision_found(revision_shown(connection, view.id, name), view.name, name)
+    return asdict(replace(revision_view, ahead=revision_ahead(connection, view, revision_view)))
 
 
 _AHEAD = {

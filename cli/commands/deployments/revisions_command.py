@@ -129,9 +129,11 @@ def _diff(
         new["env"][name] = f"{MASK} (another value)"
     wires = [revision.wire if before.wire != after.wire else {} for revision in (before, after)]
     sides = zip((before, after), (old, new), wires, strict=True)
-    left, right = (_yaml(view, *side).splitlines() for side in sides)
+    old_lines, new_lines = (_yaml(view, *side).splitlines() for side in sides)
     differs = old != new or before.wire != after.wire
-    lines = list(difflib.unified_diff(left, right, before.name, after.name, lineterm="", n=1)) if differs else []
+    lines = (
+        list(difflib.unified_diff(old_lines, new_lines, before.name, after.name, lineterm="", n=1)) if differs else []
+    )
     if as_json:
         print_json({"differs": differs, "diff": "".join(f"{line}\n" for line in lines)})
     else:

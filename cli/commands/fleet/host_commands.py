@@ -124,11 +124,12 @@ def _tell(asker: Asker, command: type[Command], host: str) -> None:
 
 def devices_in_words(host: HostView) -> str:
     """E.g. "gpu 3 of 4, memory_gb 120 of 240"."""
-    held: dict[str, float] = {}
+    amounts: dict[str, float] = {}
     for each in host.held:
-        held[each.kind] = held.get(each.kind, 0) + each.amount
+        amounts[each.kind] = amounts.get(each.kind, 0) + each.amount
     return ", ".join(
-        f"{kind} {held.get(kind, 0):g} of {sum(devices.values()):g}" for kind, devices in sorted(host.resources.items())
+        f"{kind} {amounts.get(kind, 0):g} of {sum(devices.values()):g}"
+        for kind, devices in sorted(host.resources.items())
     )
 
 

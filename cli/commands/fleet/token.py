@@ -192,8 +192,8 @@ def open(  # noqa: A001  (the name of the command)
     if server is not None and whose is not None:
         raise UsageError("--as is for the database: with ROLLWAY_URL the session is that of ROLLWAY_TOKEN")
     if server is not None:
-        made = server.ask("POST", "/v1/login-links")
-        url, ends_at = f"{os.environ[URL].rstrip('/')}{made['path']}", made["ends_at"]
+        link = server.ask("POST", "/v1/login-links")
+        url, ends_at = f"{os.environ[URL].rstrip('/')}{link['path']}", link["ends_at"]
     else:
         url, ends_at = _link_here(whose, actor)
     is_opened = not only_print and _has_browser() and webbrowser.open(url)

@@ -78,19 +78,19 @@ def up(
         envoy_tls=tls_port or 0,
         forwarded={name: port for name, port in forwarded.items() if port is not None},
     )
-    asked = UpRequest(home=find_home(os.environ), environ=os.environ, workers=workers, ports=ports)
-    with interruptible(_TAKEN_OVER if stack_status(asked.home).phase in {"lost", "serving"} else STOPPED):
+    request = UpRequest(home=find_home(os.environ), environ=os.environ, workers=workers, ports=ports)
+    with interruptible(_TAKEN_OVER if stack_status(request.home).phase in {"lost", "serving"} else STOPPED):
         began = time.monotonic()
-        status, seconds = _started(asked, say), time.monotonic() - began
+        status, seconds = _started(request, say), time.monotonic() - began
         if as_json:
             print_json({**asdict(status), "seconds": round(seconds, 2)})
-        console.print(_ready(seconds, asked.home, foreground=foreground))
+        console.print(_ready(seconds, request.home, foreground=foreground))
         if foreground:
-            stay_until_stopped(asked.home, say)
+            stay_until_stopped(request.home, say)
 
 
-def _started(asked: UpRequest, say: Say) -> StackStatus:
-    request, processes = as_member(asked)
+def _started(request: UpRequest, say: Say) -> StackStatus:
+    request, processes = as_member(request)
     return stack_up(request, say, processes)
 
 
@@ -129,8 +129,8 @@ def restart_parts(parts: Collection[str], *, as_json: bool) -> None:
     home = find_home(os.environ)
     console = printer(quiet=as_json)
     began = time.monotonic()
-    asked, processes = as_member(UpRequest(home=home, environ=os.environ))
-    status = stack_restart(asked, parts, sayer(console), processes)
+    request, processes = as_member(UpRequest(home=home, environ=os.environ))
+    status = stack_restart(request, parts, sayer(console), processes)
     seconds = time.monotonic() - began
     if as_json:
         print_json({**asdict(status), "seconds": round(seconds, 2)})

@@ -50,17 +50,17 @@ def differences(connection: Connection[Any], apply: Apply, *, with_values: bool 
 def _difference(
     connection: Connection[Any], apply: Apply, document: Document, *, with_values: bool
 ) -> DocumentDifference:
-    stored = stored_of(connection, document)
-    would = tuple(part.sentence for part in parts(document, stored, apply))
-    runs = _running(connection, document, stored) if document.activate and apply.activate else stored.revision
-    before, after = _stored_values(document, stored, runs), _wanted_values(document)
+    state = stored_of(connection, document)
+    would = tuple(part.sentence for part in parts(document, state, apply))
+    runs = _running(connection, document, state) if document.activate and apply.activate else state.revision
+    before, after = _stored_values(document, state, runs), _wanted_values(document)
     _mask(before, after, with_values=with_values)
-    return DocumentDifference(document.deployment, before, after, would, notes(document, stored, apply))
+    return DocumentDifference(document.deployment, before, after, would, notes(document, state, apply))
 
 
-def _running(connection: Connection[Any], document: Document, stored: Stored) -> StoredRevision | None:
+def _running(connection: Connection[Any], document: Document, state: Stored) -> StoredRevision | None:
     """The revision that is rolled out, or else runs."""
-    deployment = stored.deployment
+    deployment = state.deployment
     if deployment is None or document.revision is None:
         return None
     name = deployment.deploying or deployment.current
@@ -78,15 +78,15 @@ def _wanted_values(document: Document) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None or name == "policy"}
 
 
-def _stored_values(document: Document, stored: Stored, runs: StoredRevision | None) -> dict[str, Any]:
-    deployment = stored.deployment
+def _stored_values(document: Document, state: Stored, runs: StoredRevision | None) -> dict[str, Any]:
+    deployment = state.deployment
     if deployment is None:
         return {}
     values: dict[str, Any] = {"deployment": document.deployment}
     if document.replicas is not None:
         values["replicas"] = deployment.snapshot.desired_replicas
     if document.revision is not None and runs is not None:
-        name = document.revision_name if stored.is_restarted else runs.name
+        name = document.revision_name if state.is_restarted else runs.name
         values["revision"] = {"name": name, **_content(stored_spec(json.dumps(runs.spec)).spec)}
     if document.mentions_policy:
         values["policy"] = _policy(deployment.policy)

@@ -48,20 +48,20 @@ def applied_ahead(connection: Connection[Any], apply: Apply) -> list[AppliedAhea
 
 
 def _applied_ahead(connection: Connection[Any], apply: Apply, document: Document) -> AppliedAhead:
-    stored = stored_of(connection, document)
+    state = stored_of(connection, document)
     view = next(iter(existing_deployments(connection, [document.deployment])), None)
     foreseeable_now = foreseeable(connection, view) if view else None
     now = foreseeable_now.now if foreseeable_now else database_now(connection)
     after = foreseeable_now.deployment if foreseeable_now else _created(document, now)
-    found_parts = parts(document, stored, apply)
+    found_parts = parts(document, state, apply)
     for part in found_parts:
-        after = _after(connection, after, part.command, document, stored, now)
-    runs = (stored.deployment.current if stored.deployment else None) or ""
+        after = _after(connection, after, part.command, document, state, now)
+    runs = (state.deployment.current if state.deployment else None) or ""
     revision = document.revision_name or runs
     is_checked = document.revision is None or says_when_healthy(document.revision.spec.model_dump())
     planned = Planned(Subject(after, is_checked), foreseeable_now.learned if foreseeable_now else Timings(), now)
     would = tuple(part.sentence for part in found_parts)
-    doubts = notes(document, stored, apply)
+    doubts = notes(document, state, apply)
     return AppliedAhead(document.deployment, runs if runs != revision else "", revision, would, planned, doubts)
 
 
@@ -75,7 +75,7 @@ def _after(  # noqa: PLR0913  (all that an activation is decided by)
     deployment: Deployment,
     command: Command,
     document: Document,
-    stored: Stored,
+    state: Stored,
     now: datetime,
 ) -> Deployment:
     """The deployment after one part; parts that only describe leave it as it is."""
@@ -83,9 +83,9 @@ def _after(  # noqa: PLR0913  (all that an activation is decided by)
         case Scale(desired_replicas=replicas, with_rollout=with_rollout):
             return scale(deployment, replicas, with_rollout=with_rollout).deployment
         case ActivateRevision(revision=name, supersede=supersede, desired_replicas=desired):
-            deploying = stored.deployment.deploying if stored.deployment else None
-            revision_id = stored.revision.id if stored.revision else uuid4()
-            before = stored.deployment
+            deploying = state.deployment.deploying if state.deployment else None
+            revision_id = state.revision.id if state.revision else uuid4()
+            before = state.deployment
             policy = before.policy if before and not document.mentions_policy else document.parsed_policy
             spec = document.revision.spec if document.revision else None
             request = ActivationRequest(
