@@ -1,4 +1,4 @@
-"""What hosts do once before any replica of a revision runs there: begun, taken up by each host, and ended."""
+"""Preparations of hosts for a revision: written for each host, started there two at a time, and ended."""
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
@@ -19,7 +19,7 @@ _TAKES = f"""
     h.down_since IS NULL AND h.deaf_since IS NULL AND h.drained_at IS NULL AND {HAS_LABELS}
     AND NOT EXISTS (SELECT FROM host_secrets s WHERE s.host = h.name AND {IS_LACKED})
 """
-"""Whether the host `h` is one of those that get replicas of the revision `v`, and is there to be prepared."""
+"""Whether the host `h` gets replicas of the revision `v` now, so that it is to be prepared."""
 
 _ANEW = "id = uuidv7(), state = 'waiting', words = '', started_at = NULL, ended_at = NULL"
 
@@ -34,7 +34,7 @@ _BEGIN = f"""
                           WHERE d.id = p.deployment_id)
 """
 
-# one that had begun before this rollout is not its failure: it is begun again
+# a preparation that failed before this rollout began is not a failure of this rollout: it runs again
 _OF_DEPLOYMENTS = f"""
     SELECT d.id, h.name, CASE WHEN p.started_at < o.started_at AND p.state = 'failed' THEN 'waiting'
                               ELSE coalesce(p.state, 'waiting') END, coalesce(p.words, '')
@@ -91,7 +91,7 @@ _END = """
 
 @dataclass(frozen=True, slots=True)
 class OpenPreparation:
-    """One that a host is to do, or does. `is_wanted`: its rollout, or a replica, still waits for it."""
+    """A preparation that waits or runs. `is_wanted`: its rollout, or a replica, still waits for it."""
 
     id: UUID
     revision_id: UUID
@@ -108,7 +108,7 @@ class OpenPreparation:
 
 
 class UnpreparedRoute(NamedTuple):
-    """A route whose replica waits for its host. `words`: as of the preparation; `reason`: its own, as it is."""
+    """A route whose replica waits for its host. `words`: those of the preparation; `reason`: the route's own."""
 
     id: UUID
     deployment_id: UUID
@@ -118,7 +118,7 @@ class UnpreparedRoute(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """The reason of the route, as people read it."""
+        """The reason that the route should have."""
         beginning = "its host could not be prepared" if self.has_failed else "preparing its host"
         return f"{beginning}: {self.words}" if self.words else beginning
 
@@ -136,12 +136,12 @@ class _Row(NamedTuple):
 
 
 def begin_preparations(connection: Connection[Any], ids: Collection[UUID]) -> None:
-    """Ask the hosts that take the new revisions of these deployments, which are locked, to prepare themselves."""
+    """Write a preparation for each host that takes the new revision of these deployments, which are locked."""
     connection.execute(_BEGIN, (list(ids),))
 
 
 def preparations_of(connection: Connection[Any], ids: Collection[UUID]) -> dict[UUID, tuple[Preparation, ...]]:
-    """How far these hosts are, by deployment."""
+    """The preparations for the new revisions of these deployments, by deployment."""
     by_deployment: dict[UUID, list[Preparation]] = defaultdict(list)
     for row in map(_Row._make, connection.execute(_OF_DEPLOYMENTS, (list(ids),)).fetchall()):
         by_deployment[row.deployment_id].append(Preparation(row.host, PreparationState(row.state), row.words))
@@ -149,7 +149,7 @@ def preparations_of(connection: Connection[Any], ids: Collection[UUID]) -> dict[
 
 
 def open_preparations(connection: Connection[Any], host: str) -> tuple[list[OpenPreparation], list[UnpreparedRoute]]:
-    """Read what a host is to do, also for replicas that are to start there, and these replicas."""
+    """The open preparations of a host, and the replicas that wait for it. Writes those that its replicas need."""
     connection.execute(_BEGIN_FOR_ROUTES, {"host": host})
     rows = connection.cursor(row_factory=dict_row).execute(_OPEN, {"host": host}).fetchall()
     routes = connection.execute(_UNPREPARED_ROUTES, {"host": host}).fetchall()
@@ -161,20 +161,20 @@ def _open(spec: str, state: str, **columns: Any) -> OpenPreparation:  # noqa: AN
 
 
 def take_preparation(connection: Connection[Any], preparation: OpenPreparation) -> bool:
-    """Begin it, unless it was taken back, or as many hosts are at it as may be at once."""
+    """Mark it as running. False if it is no longer wanted, or the limit of hosts at once is reached."""
     lock(connection, [preparation.deployment_id])
     return connection.execute(_TAKE, {"id": preparation.id, "at_once": AT_ONCE}).rowcount == 1
 
 
 def note_preparation(connection: Connection[Any], preparation: OpenPreparation, words: str) -> None:
-    """Keep the last line of its output."""
+    """Write the last line of its output."""
     connection.execute("UPDATE preparations SET words = %s WHERE id = %s", (words, preparation.id))
 
 
 def end_preparation(
     connection: Connection[Any], preparation: OpenPreparation, state: PreparationState, words: str
 ) -> frozenset[UUID]:
-    """Write down that it is done, or has failed; returns its deployment, which is looked at again."""
+    """Write that it is done, or has failed; returns its deployment, so that a cycle looks at it again."""
     owners: Sequence[UUID] = [preparation.deployment_id]
     lock(connection, owners)
     connection.execute(_END, {"id": preparation.id, "state": state.value, "words": words})
@@ -183,5 +183,5 @@ def end_preparation(
 
 
 def drop_preparation(connection: Connection[Any], preparation: OpenPreparation) -> None:
-    """Nobody wants it any more, and nothing of it runs."""
+    """Delete a preparation that nobody waits for and of which nothing runs."""
     connection.execute("DELETE FROM preparations WHERE id = %s AND state <> 'done'", (preparation.id,))

@@ -1,6 +1,6 @@
-"""The signs of life of worker hosts: shown once a second, and looked at to find who is silent or deaf, and who is back.
+"""The signs of life of worker hosts, once a second, and the looks that find hosts silent, deaf, or back.
 
-down: no worker of the host shows a sign of life. deaf: they do, and say that Redis, by which they are asked to work,
+down: no worker of the host shows a sign of life. deaf: they do, and report that Redis, by which they are asked to work,
 does not answer them.
 """
 
@@ -18,7 +18,7 @@ from domain.installation.contract import CONTRACT
 from domain.replicas.host_choice import FRESH_SECONDS
 from domain.revisions.host_labels import Labels
 
-# what a worker does not say stays as it was
+# what a worker does not report stays as it was
 _SIGN_OF_LIFE = """
     INSERT INTO hosts (name, address, clock_offset_seconds, contract, replica_user,
                        labels, resources, memory_of_others, secrets_for_all, webhooks, unasked_since)
@@ -40,7 +40,7 @@ _SIGN_OF_LIFE = """
                                 WHEN %(is_deaf)s THEN coalesce(hosts.unasked_since, clock_timestamp()) END
 """
 
-# who asks runs on the host, so that one which shows no sign of life comes back at this moment
+# the reader runs on this host: a host that was silent is back at this moment
 _BACK_AT = """
     SELECT CASE WHEN last_seen_at < clock_timestamp() - make_interval(secs => %s) THEN clock_timestamp()
                 ELSE back_at END
@@ -83,12 +83,12 @@ class HostsTurned(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HostFacts:
-    """What a worker says of its host with a heartbeat. None: it does not say.
+    """The facts that a worker reports about its host with a heartbeat. None: it does not report this one.
 
-    `resources`: what the host has for replicas. `memory_of_others`: the gigabytes of its devices that no replica uses,
-    though somebody does. `secrets_for_all`: from where it gives secrets to every deployment.
-    `webhooks`: the targets that it knows, by name. `is_deaf`: whether Redis does not answer this worker; one worker of
-    a host that it answers is enough.
+    `resources`: the devices of the host for replicas. `memory_of_others`: the gigabytes in use on its devices by
+    programs that are no replicas. `secrets_for_all`: the sources of secrets that every deployment gets.
+    `webhooks`: the targets that it knows, by name. `is_deaf`: whether Redis does not answer this worker; a host is deaf
+    only if Redis answers none of its workers.
     """
 
     labels: Labels | None = None
@@ -110,9 +110,9 @@ def show_sign_of_life(  # noqa: PLR0913  (all that a heartbeat says)
     replica_user: str | None = None,
     facts: HostFacts = _NO_FACTS,
 ) -> None:
-    """The host is up; its first sign of life makes it known. `clock_offset`: by how many seconds its clock is ahead.
+    """Write a heartbeat; the first one makes the host known. `clock_offset`: the seconds that its clock is ahead.
 
-    `replica_user`: as whom its processes run; None: as the worker's own user.
+    `replica_user`: the user of its processes; None: the user of the worker.
     """
     values = {
         "host": host,

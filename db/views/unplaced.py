@@ -1,4 +1,4 @@
-"""The reads for people: the labels of hosts, and which replicas wait for a host that has those of their revision."""
+"""Reads for people: the labels of hosts, and the replicas that wait for a host with the labels of their revision."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,13 +23,13 @@ _UNPLACED = f"""
 
 
 def labels_by_host(connection: Connection[Any]) -> dict[str, Labels]:
-    """The labels of each host that is known, up or down."""
+    """The labels of each known host, up or down."""
     return {name: labels for name, labels, _ in connection.execute(_LABELS).fetchall()}
 
 
 @dataclass(frozen=True, slots=True)
 class UnplacedView:
-    """Replicas of a deployment that wait for a host. `why`: which labels no host that is up has."""
+    """Replicas of a deployment that wait for a host. `why`: a clause about the labels that no host has."""
 
     deployment: str
     replicas: int
@@ -37,13 +37,13 @@ class UnplacedView:
 
 
 def unplaced(connection: Connection[Any]) -> list[UnplacedView]:
-    """Show the replicas that wait for a host with the labels of their revision, by deployment."""
+    """The replicas that wait for a host with the labels of their revision, by deployment."""
     counts = Counter((deployment, why) for deployment, _, why in _rows(connection, None))
     return [UnplacedView(deployment, count, why) for (deployment, why), count in sorted(counts.items())]
 
 
 def why_without_host(connection: Connection[Any], routes: Iterable[RouteView]) -> Mapping[UUID, str]:
-    """By route, of these routes that wait for a host, which of the labels that it needs no host that is up has."""
+    """By route, why no host that is up takes its replica; only for those of these routes that wait for a host."""
     owners = {route.deployment_id for route in routes if route.host is None and route.is_active}
     return {route_id: why for _, route_id, why in _rows(connection, [*owners])} if owners else {}
 

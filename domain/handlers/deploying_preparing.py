@@ -1,11 +1,11 @@
-"""deploying/preparing: hosts do what the new revision's `prepare` says, before any replica is touched.
+"""deploying/preparing: hosts run `prepare` of the new revision before any replica is created or drained.
 
 it is paused, or held                                   -> stays; what dies is replaced
 a host could not be prepared                            -> deploying/rolling_back, with nothing to take back
 no replica is wanted, or every host is prepared         -> deploying/provisioning
 otherwise                                               -> stays, with its deadlines stopped; what dies is replaced
 
-A host that is down or drained is not waited for: like one that joins later, it is prepared when it gets a replica.
+Nothing waits for a host that is down or drained: like a host that joins later, it is prepared when it gets a replica.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ from domain.model.states import (
 from domain.text.numbers import number_of
 
 _LOOKS_AGAIN = timedelta(seconds=5)
-"""So old is the last line of a host's output at most where people read it."""
+"""The last line of a host's output that people read is at most this old."""
 
 
 class DeployingPreparingHandler(DeploymentHandler):

@@ -1,15 +1,15 @@
-"""How far hosts are with what they do once before any replica of a revision runs there."""
+"""The preparation of a host for a revision: its states, and the number of hosts at once."""
 
 from dataclasses import dataclass
 
 from domain.model.states import Word
 
 AT_ONCE = 2
-"""Hosts that are prepared for a revision at the same time: all at once would ask a registry for everything at once."""
+"""The number of hosts that are prepared for a revision at the same time, so that a registry is not flooded."""
 
 
 class PreparationState(Word):
-    """How far a host is with the preparation of a revision."""
+    """The state of a preparation."""
 
     WAITING = "waiting"
     RUNNING = "running"
@@ -19,9 +19,9 @@ class PreparationState(Word):
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
-    """What a host does once before any replica of a revision runs there. `words`: why it failed, or its last line.
+    """The work of a host before its first replica of a revision. `words`: why it failed, or its last line of output.
 
-    `seconds`: since it began, or until it ended; None while it waits, and for decisions.
+    `seconds`: the time that it took until now, or until its end; None while it waits, and for decisions.
     """
 
     host: str

@@ -12,25 +12,25 @@ Nothing of Rollway is decided by a host's clock. But replicas on a host read it:
 certificates and signed tokens usually forgive. Where all hosts are that far off, the database's clock may be the one
 that is wrong, so that they get replicas as usual.
 
-Choice: a new replica goes to the host that takes any and has the fewest of that deployment.
+Choice: of the hosts that take new replicas, the one with the fewest of that deployment gets the new replica.
 
     the host is    down     drained: a person empties it      deaf: Redis, by which it is asked to start one, is silent
     gets new ones  never    while no other can run them       while no other is up, drained or not
 
-One that is silent, since it gives no sign of life or is not asked for some seconds, gets them while no other can run
-them but a drained one: soon it is down, deaf, or heard again.
+A silent host, which gives no sign of life or is not asked for some seconds, gets them while only drained hosts could
+run them otherwise: soon it is down, deaf, or no longer silent.
 
 Among the others, only hosts whose clock is near count. Of equal hosts the one with the fewest
 replicas of all deployments takes it, then the first by name, so that every worker would choose the same. Hosts that
 lack a secret of its revision are passed over; where all lack it, one of them gets the replica and reports the lack.
 
-Labels that a revision requires of its hosts are never given up: for its replicas there are only the hosts that have
-them, and the rules above choose among these. Where none of them is up, a replica waits without a host. So it is with
-the devices that a replica needs: only hosts count that have them free.
+Labels that a revision requires of its hosts are never given up: its replicas run only on hosts that have them, and the
+rules above choose among these hosts. Where none of them is up, a replica waits without a host. The same holds for the
+devices that a replica needs: only hosts where they are free count.
 
     spread       the host that is chosen has the fewest replicas of the deployment
     host         itself
-    a label      with all hosts of the same value of the label, and then itself; those without the label are together
+    a label      with all hosts of its value of the label, then itself; hosts without the label count as one value
 """
 
 import re
@@ -181,8 +181,8 @@ _NO_DEVICES = Ledger()
 class PlacingGrounds:
     """The grounds to choose hosts by. `hosts`: those that are up, by name.
 
-    `of_deployment` and `of_all`: as in `place`. `later`: how many replicas more must wait for another transaction.
-    `ledger`: which replica holds which devices, where one needs some.
+    `of_deployment` and `of_all`: as in `place`. `later`: the number of replicas that must wait for another transaction.
+    `ledger`: the holders of devices, if a replica needs some.
     """
 
     unplaced: Sequence[Unplaced] = ()
@@ -212,10 +212,9 @@ def takers(hosts: Mapping[str, HostUp]) -> list[str]:
 
 
 def in_turn_for_devices(grounds: PlacingGrounds, most: int) -> list[str]:
-    """The first hosts in the order in which replicas that need devices come to them; empty where they share none.
+    """The first hosts in the order in which replicas that need devices get them; empty if these differ in their rules.
 
-    Where as many of these hosts have room as there are replicas, each replica finds its own there, and the devices of
-    other hosts need not be known.
+    If at least as many of these hosts have room as there are replicas, the devices of other hosts need not be read.
     """
     needy = [replica for replica in grounds.unplaced if replica.needs]
     owner, labels = needy[0].deployment_id, needy[0].labels

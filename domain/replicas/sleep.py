@@ -1,13 +1,13 @@
-"""Judges what becomes of a parked replica that may sleep, and of one that is needed again.
+"""Judges a parked replica that may sleep, and one that is needed again.
 
 parked for drain_seconds, of another revision than the one
 that should run                                             -> asleep: it is provisioning, as one that starts
-it sleeps, and has devices                                  -> it has lent them, and waits until a decision wakes it
-it has none, and its revision should run again              -> it is woken
+it sleeps, and its revision needs devices                   -> it has lent them, and waits until a decision wakes it
+its revision needs none, and should run again               -> it is woken
 `wake` is answered                                          -> healthy with the first probe after that
 `wake` is not answered in time                              -> failed
 
-A sleeping replica starts, for every decision: no strategy counts on it before it is awake and healthy.
+For every decision, a sleeping replica is one that starts: no strategy counts on it before it is awake and healthy.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from domain.revisions.warm_start_spec import Park
 
 
 class SleepStep(StrEnum):
-    """What is reported of the sleep of a replica."""
+    """A step of the sleep of a replica, as a report names it."""
 
     NONE = ""
     BEGINS = "begins"
@@ -31,9 +31,9 @@ class SleepStep(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ParkedRoute:
-    """A route as its sleep is decided by. `is_parked`: for so long that its last requests are answered.
+    """The facts of a route that decide about its sleep. `is_needed`: it should be awake.
 
-    `is_needed`: it should be awake.
+    `is_parked`: it has been parked long enough for its last requests to be answered.
     """
 
     status: RouteStatus
@@ -55,7 +55,7 @@ class ParkedRoute:
 
 
 def next_sleep_step(park: Park | None, route: ParkedRoute) -> SleepStep:
-    """What to write down before a request is sent: a request that was sent may have been heard."""
+    """The step to write before a request is sent, since a request without an answer may have arrived."""
     if park is None:
         return SleepStep.NONE
     if route.asleep_at is None and route.is_parked and not route.is_needed and route.status is RouteStatus.HEALTHY:

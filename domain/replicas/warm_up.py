@@ -1,9 +1,9 @@
-"""Judges whether a healthy new replica is warm: the answers to the requests of its revision, and the clock for them.
+"""Judges whether a healthy new replica is warm, by its answers to the requests of its revision, and by their clock.
 
-its health check succeeds            -> it is warmed up; it stays provisioning
+its health check succeeds            -> its warm-up begins; it stays provisioning
 every request has its good answers   -> warm; healthy with the next successful probe, or at once without a check
-it answers badly, or slowly          -> the good answers in a row are counted from 0 again
-the clock has passed                 -> failed, with what was seen last
+an answer is bad, or slow            -> the good answers in a row are counted from 0 again
+the clock has run out                -> failed; its reason has the last answer
 """
 
 from dataclasses import dataclass
@@ -20,18 +20,18 @@ _MOST_OF_LINE = 160
 
 @dataclass(frozen=True, slots=True)
 class WarmingRoute:
-    """A route whose replica is warmed up since `started_at`. `last_seen`: its reason, as `WarmUpProgress` wrote it."""
+    """A route whose warm-up began at `started_at`. `progress`: its reason, which `WarmUpProgress` wrote."""
 
     started_at: datetime
     warmed_at: datetime | None
-    last_seen: str
+    progress: str
 
 
 @dataclass(frozen=True, slots=True)
 class WarmUpAnswer:
-    """An answer that took these seconds to its end. `status`: None: none came, as `line` says.
+    """An answer, and the seconds until its end. `status`: None where no answer came.
 
-    `line`: the first line of its body.
+    `line`: the first line of its body, or why no answer came.
     """
 
     seconds: float
@@ -54,7 +54,7 @@ class WarmUpAnswer:
 
 @dataclass(frozen=True, slots=True)
 class WarmUpProgress:
-    """How far a warm-up is: `done` requests have their good answers, the next one has `in_a_row`."""
+    """The progress of a warm-up: `done` requests have all their good answers, the next one has `in_a_row` of them."""
 
     warm_up: WarmUp
     done: int = 0
@@ -63,11 +63,11 @@ class WarmUpProgress:
 
     @property
     def request(self) -> WarmUpRequest | None:
-        """The one to send now; None once every one has its answers."""
+        """The request to send now; None once every request has its good answers."""
         return self.warm_up.requests[self.done] if self.done < len(self.warm_up.requests) else None
 
     def with_answer(self, answer: WarmUpAnswer) -> "WarmUpProgress":
-        """A bad answer, and a slow one, end the row."""
+        """The progress after this answer. A bad or slow answer ends the row."""
         request = self.request
         if request is None:
             return self
@@ -89,25 +89,25 @@ class WarmUpProgress:
 
 
 def words_at_first(warm_up: WarmUp | None) -> str:
-    """The reason of a route whose replica has just begun to be warmed up."""
+    """The reason of a route whose warm-up has just begun."""
     return str(WarmUpProgress(warm_up)) if warm_up else ""
 
 
-def is_held_back(warm_up: WarmUp | None, was: RouteStatus, status: RouteStatus, warmed_at: datetime | None) -> bool:
-    """Whether a new replica stays provisioning instead of this status, since it is not warm yet."""
-    is_cold = warm_up is not None and was is RouteStatus.PROVISIONING and warmed_at is None
+def is_held_back(warm_up: WarmUp | None, before: RouteStatus, status: RouteStatus, warmed_at: datetime | None) -> bool:
+    """Whether a new replica stays provisioning and does not get this status, since it is not warm yet."""
+    is_cold = warm_up is not None and before is RouteStatus.PROVISIONING and warmed_at is None
     return is_cold and status in (RouteStatus.HEALTHY, RouteStatus.UNHEALTHY)
 
 
 def judge_warm_up(warm_up: WarmUp, route: WarmingRoute, result: ProbeResult, now: datetime) -> HealthVerdict:
-    """The next status of a replica that is warmed up, after one look. Without a probe `is_answered` is true."""
+    """The next status of a replica in its warm-up, after one look. Without a health check, `is_answered` is true."""
     if not result.running:
         return HealthVerdict(RouteStatus.FAILED, 0, result.detail)
     if route.warmed_at is not None and result.is_answered:
         return HealthVerdict(RouteStatus.HEALTHY, 0, result.detail)
     if now < route.started_at + timedelta(seconds=warm_up.at_most_seconds):
         return HealthVerdict(RouteStatus.PROVISIONING, 0)
-    detail = result.detail if route.warmed_at else route.last_seen.removeprefix(_BEGINNING)
+    detail = result.detail if route.warmed_at else route.progress.removeprefix(_BEGINNING)
     return HealthVerdict(
         RouteStatus.FAILED, 0, f"not warm {warm_up.at_most_seconds:g} s after it was healthy: {detail}"
     )

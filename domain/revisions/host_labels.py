@@ -1,9 +1,9 @@
-"""Labels of hosts: how a person writes them, which hosts have those that a revision names, and what is missing.
+"""Labels of hosts: their spelling, the hosts that have those of a revision, and sentences about missing labels.
 
-ROLLWAY_HOST_LABELS="zone=a,disk=ssd"     a host's own labels
-host                                      the label that each host has of itself: its name
-hosts: {zone: a}                          of a revision: only hosts with all of these labels take its replicas
-spread: zone                              of a revision: its replicas are spread over the values of this label
+ROLLWAY_HOST_LABELS="zone=a,disk=ssd"     the labels of a host
+host                                      a label that every host has: its name
+hosts: {zone: a}                          in a revision: only hosts with all of these labels take its replicas
+spread: zone                              in a revision: its replicas are spread over the values of this label
 """
 
 import re
@@ -41,7 +41,7 @@ RequiredLabels = Annotated[dict[Word, Word], Field(max_length=MOST_LABELS)]
 
 
 def labels_in(text: str) -> dict[str, str]:
-    """The labels of a host, as a variable has them: zone=a,disk=ssd. Raises ValueError for any other text."""
+    """The labels in a text such as zone=a,disk=ssd. Raises ValueError for any other text."""
     labels: dict[str, str] = {}
     for part in filter(None, map(str.strip, text.split(","))):
         name, separator, value = part.partition("=")
@@ -54,7 +54,7 @@ def labels_in(text: str) -> dict[str, str]:
 
 
 def in_words(labels: Labels) -> str:
-    """disk=ssd, zone=a."""
+    """E.g. "disk=ssd, zone=a"."""
     return ", ".join(f"{name}={value}" for name, value in sorted(labels.items()))
 
 
@@ -69,7 +69,7 @@ def value_of(label: str, host: str, labels: Labels) -> str | None:
 
 
 def missing_label(required: Labels, hosts: Mapping[str, Labels]) -> str:
-    """Say which of the labels none of these hosts has; empty where one of them has all.
+    """A clause that names a label which none of these hosts has; empty where one host has all.
 
     {zone: c}, and a: zone=a, b: zone=b     no host has zone=c; zone is a or b
     {rack: 7}, and nobody has a rack        no host has the label rack
@@ -96,7 +96,7 @@ def _none_has(name: str, value: str, values: Iterable[str]) -> str:
 
 
 def why_unplaced(required: Labels, up: Mapping[str, Labels], down: Mapping[str, Labels]) -> str:
-    """Say why no host that is up takes a replica that requires these labels; empty where one does."""
+    """A clause that says why no host that is up takes a replica with these labels; empty where one does."""
     lack = missing_label(required, up)
     away = sorted(host for host, labels in down.items() if has_labels(required, host, labels))
     if not lack or not away:
@@ -107,9 +107,9 @@ def why_unplaced(required: Labels, up: Mapping[str, Labels], down: Mapping[str, 
 
 
 def refuse_unfit(revision: str, required: Labels, hosts: Mapping[str, Labels]) -> None:
-    """Raises NoHostFitsError where none of the hosts that are known, up or down, has the labels.
+    """Raises NoHostFitsError where no known host, up or down, has the labels.
 
-    Before any host is known, nothing is refused: the first ones may be about to come.
+    While no host is known, nothing is refused: the first hosts may be about to start.
     """
     if hosts and (lack := missing_label(required, hosts)):
         assignable = {name: value for name, value in required.items() if name != HOST}

@@ -18,7 +18,7 @@ from domain.revisions.shell_syntax import ProgramWords, split_command
 
 WARM_UP_HEADER = "x-rollway-warm-up"
 MOST_BODY_BYTES = 65_535
-"""What HTTP/2 lets a client send before the server says more."""
+"""The bytes that HTTP/2 lets a client send before the server allows more."""
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*")
 _OWN_HEADERS = frozenset(
@@ -47,9 +47,9 @@ class WarmUpRequest(BaseModel):
     body: Annotated[str, AfterValidator(_small)] | None = None
     """The body of POST, PUT and PATCH; its type is application/json unless `headers` says otherwise."""
     times: int = Field(default=3, ge=1, le=100)
-    """The number of good answers in a row that are enough."""
+    """The number of good answers in a row after which the next request begins."""
     under_seconds: float = Field(default=2.0, gt=0, le=3600)
-    """A good answer is complete within this time. A slow one is waited for, and does not count."""
+    """A good answer is complete within this time. A slow answer is read to its end, and does not count."""
 
     @field_validator("headers")
     @classmethod
@@ -62,7 +62,7 @@ class WarmUpRequest(BaseModel):
             if name.lower() in _OWN_HEADERS:
                 raise ValueError(f"{name!r} is refused: Rollway sets it itself")
         if len({name.lower() for name in headers}) < len(headers):
-            raise ValueError("has a header twice: the case of its letters makes no other name")
+            raise ValueError("has a header twice: names that differ only in upper and lower case are the same")
         return headers
 
     @field_validator("body")
@@ -82,9 +82,9 @@ class WarmUp(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     requests: tuple[WarmUpRequest, ...] = Field(min_length=1, max_length=20)
-    """In this order: the next one begins when one has its good answers."""
+    """The requests, in this order: the next one begins when this one has its good answers."""
     at_most_seconds: float = Field(default=600.0, gt=0, le=86_400)
-    """The time for all of them; a replica that needs longer has failed. It begins when its health check succeeds."""
+    """The time for all requests, from the first good health check. A replica that needs longer has failed."""
 
     @model_validator(mode="after")
     def _leaves_time_for_answers(self) -> Self:
@@ -95,22 +95,22 @@ class WarmUp(BaseModel):
 
 
 class Prepare(BaseModel):
-    """Work of a host before its first replica of this revision, and before a rollout touches any replica."""
+    """The work of a host before its first replica of this revision, and before a rollout touches any replica."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     image: bool = False
-    """Pull the image. With a command it is pulled anyway."""
+    """Pull the image. A command needs the image, so it is pulled for a command anyway."""
     command: Annotated[
         ProgramWords | None,
         BeforeValidator(split_command),
         Field(description="text, split as a shell does it, or a list of text"),
     ] = None
-    """A program that ends with exit code 0 once the host is prepared; run with the user and the variables of a replica,
-    in a container of the image with runtime docker. It must bear to be run again.
+    """A program that ends with exit code 0 once the host is prepared. It runs with the user and the variables of a
+    replica, and with runtime docker in a container of the image. It may be run again, and must bear that.
     """
     timeout_seconds: float = Field(default=3600.0, gt=0, le=86_400)
-    """The time for one host; then the command is killed, and has failed."""
+    """The time for one host. After it the command is killed, and has failed."""
 
     @model_validator(mode="after")
     def _does_something(self) -> Self:
@@ -136,13 +136,13 @@ class ParkRequest(BaseModel):
 
 
 class Park(BaseModel):
-    """What a replica is sent when it is parked for a fast way back, and when it is needed again."""
+    """The requests to a replica that is parked for a fast way back, and to one that is needed again."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     sleep: ParkRequest
-    """Sent when it is parked, and gets no requests any more: it may give back its memory, and that of its GPU."""
+    """Sent `drain_seconds` after it was parked: the replica may then give back its memory, and that of its GPU."""
     wake: ParkRequest
-    """Sent when its revision shall run again; it gets traffic once it is healthy after that."""
+    """Sent when its revision is to run again. The replica gets traffic once it is healthy after that."""
     awake_within_seconds: float = Field(default=60.0, gt=0, le=86_400)
     """A replica whose `wake` is not answered by 2xx within this time has failed."""

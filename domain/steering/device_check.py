@@ -3,7 +3,7 @@
 the hosts together have no room for n replicas, even if nothing else ran there     -> refused
 a second set is needed, and there is no room for all of it                         -> refused: roll in place
 room for one more, or all old ones stop first                                      -> it can move
-as many replicas may be missing as must leave before one finds room               -> it moves in place
+as many replicas may be missing as must leave before a new one has room           -> it moves in place
 otherwise                                                                          -> refused: one may be missing, or
                                                                                       one more device
 """
@@ -34,7 +34,7 @@ class DeviceCase:
 
 
 def with_room(after: Deployment, case: DeviceCase, now: datetime) -> Deployment:
-    """The deployment with the room for the revision that it leads to."""
+    """The deployment, with the room for the revision that it is to run."""
     target = after.deploying_revision_id or after.current_revision_id
     if target is None:
         return after
@@ -47,7 +47,7 @@ def with_room(after: Deployment, case: DeviceCase, now: datetime) -> Deployment:
 
 
 def check_devices(after: Deployment, revision: str, case: DeviceCase, now: datetime) -> None:
-    """`after`: as the activation leaves it. Raises NoDevicesError."""
+    """Raises NoDevicesError if the rollout could never end. `after`: the deployment after the activation."""
     name, desired, ledger = after.name, after.desired_replicas, case.ledger
     each = " and ".join(in_words(kind, count) for kind, count in case.demand.needs.items())
     if (most := ledger.fits_ever(case.demand)) < desired:

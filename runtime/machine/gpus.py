@@ -32,14 +32,14 @@ def gpus_by_kind() -> dict[str, tuple[str, ...]]:
 
 @dataclass(slots=True)
 class GpuMemory:
-    """The memory in use of those of these devices that the driver knows, in gigabytes, as of the last look."""
+    """The memory in use on these devices, in gigabytes, as of the last look; without devices unknown to the driver."""
 
     devices: Capacity
     in_use: Capacity = field(default_factory=dict)
     _is_open: bool = False
 
     def look(self) -> None:
-        """Read it again; without a driver, nothing is known.
+        """Read the memory in use again. Without a driver nothing is known.
 
         The driver stays open: where no other program uses it, each opening may take a second.
         """

@@ -1,4 +1,4 @@
-"""Requests that warm a replica up: each is sent to its own address, and its answer is read to the end."""
+"""Sends the requests of a warm-up, `sleep` and `wake` to a replica's own address, and reads answers to their end."""
 
 import asyncio
 import os
@@ -21,12 +21,12 @@ _AGENT = "rollway-warm-up"
 _KEPT_BYTES = 4096
 _STREAM = 1
 _StatusAndLine = tuple[int | None, str]
-"""The status of an answer and the first line of its body, or None and what went wrong."""
+"""The status of an answer and the first line of its body; or None, and why no answer came."""
 _BROKEN: _StatusAndLine = (None, "the connection broke, or the answer is not HTTP")
 
 
 async def warm_up_answer(address: str, host_name: str, request: WarmUpRequest, wire: ReplicaWire) -> WarmUpAnswer:
-    """Send it once, by the protocol of callers, and wait for the end of its answer however long that takes."""
+    """Send the request once, by the protocol of callers, and wait for the end of its answer without a limit."""
     began = asyncio.get_running_loop().time()
     status, line = await _status_and_line(address, host_name, request, wire)
     return WarmUpAnswer(asyncio.get_running_loop().time() - began, status, storable(line))
@@ -46,7 +46,7 @@ async def _status_and_line(address: str, host_name: str, request: WarmUpRequest,
 
 
 def _headers(host_name: str, request: WarmUpRequest) -> Iterator[tuple[str, str]]:
-    """Without those of the framing. What the revision says replaces what is usual."""
+    """The headers without those of the framing. A header of the revision replaces the usual header."""
     usual = {"host": host_name, "user-agent": _AGENT, "accept": "*/*"}
     if request.body is not None:
         usual["content-type"] = "application/json"
@@ -104,7 +104,7 @@ class Http1WarmUp:
         return None
 
     def unanswered(self) -> _StatusAndLine:
-        """The connection ended, which may also end an answer without a length."""
+        """The answer when the connection ends, which is the end of an answer without a length."""
         return self.hear(b"") or _BROKEN
 
 
@@ -131,7 +131,7 @@ class Http2WarmUp:
         self._http.end_stream(_STREAM)
 
     def to_send(self) -> bytes:
-        """At first the request, later the frames that HTTP/2 itself requires."""
+        """The bytes to send: first the request, later the frames that HTTP/2 itself requires."""
         return self._http.data_to_send()
 
     def hear(self, data: bytes) -> _StatusAndLine | None:
@@ -143,7 +143,7 @@ class Http2WarmUp:
             return _BROKEN
 
     def unanswered(self) -> _StatusAndLine:
-        """The connection ended early."""
+        """The answer when the connection ends early."""
         return _BROKEN
 
     def _answer_to(self, event: Event) -> _StatusAndLine | None:

@@ -44,14 +44,14 @@ GROUPS = {"hosts": _hosts}
 def hosts(context: typer.Context, *, as_json: AsJson = False) -> None:
     """Show the hosts that workers run on, and their replicas; 'join' adds one, and 'leave' removes this machine.
 
-    A host is up while a worker on it gives signs of life. The replicas of one that is down are replaced elsewhere. A
-    silent host is not down yet, or no worker is left to notice; other hosts get the new replicas. A deaf host reaches
-    PostgreSQL and not Redis: its replicas continue, and it gets no new ones. The replicas of a drained host are
-    replaced on other hosts. Replicas that stay, and those that no host takes, are listed below the table, with the
-    reason. LABELS: those that revisions may require of their hosts. DEVICES: how much of what it has for replicas they
-    hold; --json names who holds what. CLOCK: by how much its clock differs from PostgreSQL's. A host whose clock is off
-    by more than a minute gets no new replicas while another host is right. CONTRACT: the protocol of its workers; an
-    upgrade of Rollway may raise it.
+    A host is up while one of its workers sends heartbeats. Replicas of a host that is down are replaced on other hosts.
+    A silent host is not down yet, or no worker is left to notice; other hosts get the new replicas. A deaf host reaches
+    PostgreSQL and not Redis: its replicas continue, and it gets no new ones. Replicas of a drained host are replaced on
+    other hosts. The lines below the table name the replicas that stay there, and those that no host takes, with the
+    reason. LABELS: revisions may require them of their hosts. DEVICES: the part of the host's devices that replicas
+    hold; --json names each holder. CLOCK: the difference from PostgreSQL's clock. A host whose clock is off by more
+    than a minute gets no new replicas while the clock of another host is right. CONTRACT: the protocol of its workers;
+    an upgrade of Rollway may raise it.
     """
     if context.invoked_subcommand is None:
         _show(as_json=as_json)
@@ -99,21 +99,22 @@ def _show(*, as_json: bool) -> None:
 def drain_host(asker: Asker, host: str) -> None:
     """Drain a host: its replicas are replaced on other hosts, as their policies have it, and it gets no new ones.
 
-    A replica serves until the one that replaces it is healthy. What no other host takes stays, and is named. When
-    'rollway hosts' shows none there any more, the machine can be switched off; 'undrain-host' uses it again.
+    A replica serves until the one that replaces it is healthy. A replica that no other host takes stays, and 'rollway
+    hosts' names it. When 'rollway hosts' shows no replica there, you can switch the machine off; 'undrain-host' puts
+    the host back in service.
     """
     _tell(asker, DrainHost, host)
 
 
 @sends(UndrainHost)
 def undrain_host(asker: Asker, host: str) -> None:
-    """Let a host that was drained have replicas again. What runs elsewhere stays there."""
+    """Put a drained host back in service. Replicas that have moved stay where they are."""
     _tell(asker, UndrainHost, host)
 
 
 @sends(ForgetHost)
 def forget_host(asker: Asker, host: str) -> None:
-    """Forget a host that is down and never comes back. Its replicas count as stopped."""
+    """Forget a host that is down and will not come back. Its replicas count as stopped."""
     _tell(asker, ForgetHost, host)
 
 
