@@ -172,13 +172,13 @@ FLEET: Mapping[str, Listed] = {
     ),
     "undrain-host": Listed(
         "cli.commands.fleet.host_commands",
-        "Let a host that was drained have replicas again",
+        "Put a drained host back in service",
         WRITING,
         "rollway undrain-host rack-7",
     ),
     "forget-host": Listed(
         "cli.commands.fleet.host_commands",
-        "Forget a host that is down and never comes back",
+        "Forget a host that is down and will not come back",
         WRITING,
         "rollway forget-host rack-7",
     ),

@@ -100,7 +100,7 @@ IS_TARGET = """
 """Whether the route `r` is of the revision that should run of its deployment `d`."""
 
 HAS_LENT = "(r.slept_at IS NOT NULL AND r.devices IS NOT NULL)"
-"""Whether the replica of the route `r` sleeps, and others may have its devices: a decision wakes it, or nobody does."""
+"""Whether the replica of the route `r` sleeps, and has lent its devices: then only a decision wakes it."""
 
 IS_NEEDED = f"(({IS_TARGET} OR r.parked_until IS NULL) AND NOT {HAS_LENT})"
 """Whether the replica of the route `r` of its deployment `d` should be awake."""
@@ -134,7 +134,7 @@ IS_PLACEABLE = f"""
 IS_MISPLACED = f"""
     coalesce(r.host = ANY(ARRAY(SELECT name FROM hosts WHERE drained_at IS NOT NULL)) AND {ANOTHER_TAKES_IT}, false)
 """
-"""Whether the host of the route `r` is drained, and another one takes replicas of its revision."""
+"""Whether the host of the route `r` is drained, and another host takes replicas of its revision."""
 
 
 def start_failures(

@@ -76,7 +76,7 @@ _WAITING_FOR_ENDS = frozenset({Lifecycle.SCALING, Lifecycle.DEPLOYING, Lifecycle
 
 @dataclass(frozen=True, slots=True)
 class PostponedStart:
-    """A start that its runtime gave no answer to: why, and how long the next try waits."""
+    """A start without an answer of its runtime: the reason, and the pause before the next try."""
 
     route_id: UUID
     why: str
@@ -85,12 +85,12 @@ class PostponedStart:
 
 @dataclass(frozen=True, slots=True)
 class RouteRow:
-    """A route with what its runtime needs to know. `started_at`: when its replica was started.
+    """A route with the facts that its runtime needs. `started_at`: when its replica was started.
 
-    `start_tries`: how often in a row its runtime gave no answer to that. `unreadable`: what of its revision this
-    release cannot read; its spec is then no more than what ends a replica. `is_walled`: as in `ReplicaRequest`.
-    `warm_up_started_at`: when its health check succeeded, if its replica is warmed up; `warmed_at`: when that was done.
-    `devices`: those that its replica owns, or has lent; None for none. `parked_for`: how long it has been parked.
+    `start_tries`: the starts in a row without an answer of its runtime. `unreadable`: the part of its revision that
+    this release cannot read; its spec then has only what ends a replica. `is_walled`: as in `ReplicaRequest`.
+    `warm_up_started_at`: when its warm-up began, if it has one; `warmed_at`: when the warm-up ended. `devices`: those
+    that its replica owns, or has lent; None for none. `parked_for`: the time since it was parked.
     """
 
     id: UUID
@@ -121,7 +121,7 @@ class RouteRow:
 
     @property
     def parked(self) -> ParkedRoute:
-        """What its sleep is decided by."""
+        """The facts that decide about its sleep."""
         has_answered = self.parked_for is not None and self.parked_for.total_seconds() >= self.spec.drain_seconds
         sleep = (self.asleep_at, self.slept_at, self.wake_started_at)
         return ParkedRoute(self.status, has_answered, self.is_needed, *sleep)

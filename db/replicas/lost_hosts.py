@@ -99,14 +99,14 @@ _COUNT_AS_DOWN = """
 
 
 def count_as_down(connection: Connection, name: str, unseen_since: datetime) -> None:
-    """Take a host for down whose own machine has ended its workers, and that was not seen since then.
+    """Mark a host as down whose workers were stopped on its own machine, if it was not seen since `unseen_since`.
 
-    Where it was the last one, nobody is left who would look.
+    If it was the last host, no worker is left whose look would find it silent.
     """
     connection.execute(_COUNT_AS_DOWN, (name, unseen_since))
 
 
-# somebody removed its row, and nobody else would ever end what it ran
+# somebody removed the row of the host: without one, nothing would ever end its replicas
 _COUNTS_AS_DOWN = f"""
     INSERT INTO hosts (name, address, down_since)
     SELECT host, '', clock_timestamp() FROM routes
@@ -116,9 +116,9 @@ _COUNTS_AS_DOWN = f"""
 
 
 def forget_host(connection: Connection, name: str) -> frozenset[UUID]:
-    """Forget a host that never comes back, its replicas taken as stopped; returns their deployments.
+    """Forget a host that will not come back, and count its replicas as stopped; returns their deployments.
 
-    One that nobody knows, but replicas are on, is forgotten too.
+    A host without a row is forgotten too, if replicas are on it.
 
     Raises HostNotFoundError, and WrongStateError for a host that is up.
     """

@@ -122,9 +122,9 @@ _COUNT_IN_ROLLOUTS = f"""
 
 
 class ReportedRoute(NamedTuple):
-    """A route that a report was written to: its status before and after it and why, where it belongs, and when.
+    """A route after a report: its status before and now, the reason, its names and ids, and the time.
 
-    `has_lent`: it has just begun to sleep, and others may have its devices.
+    `has_lent`: its `sleep` was just answered, and others may have its devices.
     """
 
     id: UUID

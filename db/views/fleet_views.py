@@ -148,13 +148,13 @@ class HeldView:
 class HostView:
     """A host at the database's time `now`. `replicas`: how many are not stopped, by status.
 
-    `state`: one is silent that was not seen for some seconds and is not known to be down yet. `clock_offset_seconds`:
-    by how much its clock is ahead; `is_clock_off`: so much that it is worth a word. `contract`: which one its worker
-    knows. `replica_user`: as whom its processes run; None: as the worker's own user. `deaf_since`: from then on Redis
-    did not answer it. `drained_at`: from then on it is emptied, as `drained_by` asked. `stays`: the deployments that
-    still have replicas on a drained host, and until what happens; empty where they are on their way. `labels`: those
-    that its workers give it. `resources`: by kind and device, how much it has for replicas; `held`: what they hold.
-    `memory_of_others`: by kind and device, the gigabytes in use on devices that no replica holds.
+    `state`: a silent host was not seen for some seconds, and is not known to be down. `clock_offset_seconds`: the
+    seconds that its clock is ahead; `is_clock_off`: enough for a warning. `contract`: that of its workers.
+    `replica_user`: the user of its processes; None: the user of the worker. `deaf_since`: since when Redis has not
+    answered it. `drained_at`: since when it is drained, by `drained_by`. `stays`: by deployment whose replicas stay on
+    a drained host, what must happen before they leave; empty if they are leaving. `labels`: from its workers.
+    `resources`: by kind and device, the amount for replicas; `held`: the parts that replicas hold. `memory_of_others`:
+    by kind and device, the gigabytes in use on devices that no replica holds.
     """
 
     name: str

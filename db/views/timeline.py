@@ -41,11 +41,11 @@ _STEPS = """
 
 @dataclass(frozen=True, slots=True)
 class RevisionAhead:
-    """What replicas of a revision find on hosts, were it activated now.
+    """The hosts for a revision, if it were activated now.
 
-    `room`: the number that find devices; None: they need none. `shortage`: which devices are in use. `turns`: the
-    replicas that leave in its place, in their order. `frees_at`: when devices of one that has gone are free. `refusal`:
-    why it could never move. `preparations`: of the hosts; None: they are not prepared.
+    `room`: the number of replicas that find devices; None: they need none. `shortage`: a clause about devices in use.
+    `turns`: the replicas that leave for its replicas, in their order. `frees_at`: when the devices of a replica that
+    has gone are free. `refusal`: why its rollout could never end. `preparations`: those of hosts; None: it has none.
     """
 
     room: int | None = None
@@ -61,7 +61,7 @@ class RevisionView:
     """A revision with its spec as JSON. `only_failed`: its replicas have failed, and none has ever come up.
 
     `wire`: the `protocol` and `upstream_tls` of its replicas; `speaks_otherwise`: whether running replicas have others.
-    `ahead`: of one that is shown by itself, where it needs devices or prepares hosts.
+    `ahead`: its hosts, for a revision that is shown by itself and that needs devices or prepares hosts.
     """
 
     id: UUID

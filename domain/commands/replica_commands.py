@@ -39,7 +39,7 @@ class HostForgotten(Answer):
 
 
 class ForgetHost(Command):
-    """Forget a worker host that is down and never comes back: its replicas are taken as stopped."""
+    """Forget a worker host that is down and will not come back. Its replicas count as stopped."""
 
     task = "rollway.forget_host"
     answer = HostForgotten
@@ -51,18 +51,18 @@ class ForgetHost(Command):
 
 
 class HostDrained(Answer):
-    """A host is being emptied."""
+    """A host is being drained."""
 
     host: str
     """The name of the host."""
     deployments: int
     """The number of deployments that have replicas there."""
     stay: tuple[str, ...]
-    """The names of those that no other host takes now: their replicas stay until one does."""
+    """The deployments whose replicas no other host takes now: these replicas stay until another host does."""
 
 
 class DrainHost(Command):
-    """Empty a worker host: it gets no new replicas, and those there are replaced on others, within their policies."""
+    """Drain a worker host: it gets no new replicas, and its own are replaced on other hosts, within their policies."""
 
     task = "rollway.drain_host"
     answer = HostDrained
@@ -81,7 +81,7 @@ class HostUndrained(Answer):
 
 
 class UndrainHost(Command):
-    """Let a host that was drained have replicas again."""
+    """Put a drained host back in service."""
 
     task = "rollway.undrain_host"
     answer = HostUndrained

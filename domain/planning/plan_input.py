@@ -73,16 +73,16 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class HostsAhead:
-    """The devices for replicas of a revision that is to be activated, and how far hosts are that are to be prepared.
+    """The devices for replicas of a revision that is to be activated, and the preparations of its hosts.
 
-    None where it needs no devices, or prepares no hosts.
+    `devices`: None if it needs no devices. `preparations`: None if it prepares no hosts.
     """
 
     devices: DeviceCase | None = None
     preparations: tuple[Preparation, ...] | None = None
 
     def prepared(self, deployment: Deployment) -> Deployment:
-        """The deployment with how far its hosts are, if they are prepared first."""
+        """The deployment, with the preparations of its hosts while it is preparing."""
         if deployment.status != PREPARING:
             return deployment
         return replace(deployment, preparations=self.preparations or ())

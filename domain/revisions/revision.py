@@ -105,20 +105,20 @@ class RevisionSpec(BaseModel):
     )
     """Settings of the runtime external."""
     hosts: RequiredLabels = Field(default_factory=dict)
-    """The labels that a host must have to run a replica, such as {zone: a}; `host` is its name. Without such a host
-    that is up, a replica waits.
+    """The labels that a host must have to run a replica, such as {zone: a}; the label `host` is its name. While no such
+    host is up, a replica waits.
     """
     spread: Word = HOST
-    """The label over whose values replicas are spread: `host`, which is each host for itself, or one such as `zone`.
+    """The label over whose values replicas are spread: `host`, each host alone, or a label such as `zone`.
     """
     health_check: HealthCheck | None = None
     """Left out: a replica counts as healthy once it has run for 3 s."""
     prepare: Prepare | None = None
-    """What each host does once before its first replica, and before a rollout touches any. Left out: nothing."""
+    """The work of each host before its first replica, and before a rollout touches any replica. Left out: none."""
     warm_up: WarmUp | None = None
     """Requests that a replica must answer fast, after its health check and before its first caller. Left out: none."""
     park: Park | None = None
-    """How a parked replica is put to sleep and woken. Left out: it runs on as it is."""
+    """The requests that put a parked replica to sleep and wake it. Left out: it continues to run."""
     drain: Literal["until_idle", "fixed"] = "until_idle"
     """A leaving replica's time for its answers: until the last has ended, if every live proxy reports them, or
     a fixed time.
@@ -132,11 +132,11 @@ class RevisionSpec(BaseModel):
     stop_grace_seconds: float = Field(default=10.0, ge=0, le=MOST_SECONDS)
     """The time from SIGTERM to SIGKILL."""
     needs: WrittenNeeds = Field(default_factory=dict)
-    """What a replica takes of its host, such as {gpu: 1, memory_gb: 40}: devices of its own, or half of one with 0.5,
-    and amounts, whose names end with _gb. Hosts say with ROLLWAY_HOST_RESOURCES what they have.
+    """The devices and amounts that a replica takes from its host, such as {gpu: 1, memory_gb: 40}; 0.5 is half of a
+    device, and names of amounts end with _gb. ROLLWAY_HOST_RESOURCES names what a host has.
     """
     release_seconds: float = Field(default=3.0, ge=0, le=3600)
-    """The time for which the devices of a replica that has gone are given to nobody: drivers free memory late."""
+    """The time after a replica has gone for which nobody gets its devices, since drivers free memory late."""
 
     @field_validator("command", "working_directory", "user", "docker", "external")
     @classmethod
@@ -165,7 +165,7 @@ class RevisionSpec(BaseModel):
     @field_validator("needs")
     @classmethod
     def _gpus_are_chosen_once(cls, needs: dict[str, float], info: ValidationInfo) -> dict[str, float]:
-        """Rollway chooses the devices of a replica that needs some: nothing else of the revision may."""
+        """Refuse other settings of GPUs in a revision with needs: Rollway chooses the devices of its replicas."""
         gpus = [kind for kind in needs if kind.partition(".")[0] == GPU]
         docker = info.data.get("docker")
         if gpus and docker is not None and docker.resources.gpus:
