@@ -81,35 +81,35 @@ class Ledger:
     @cached_property
     def free(self) -> dict[str, dict[str, dict[str, float]]]:
         """What is left of each host that gets new replicas, by kind and device; what was lent comes last."""
-        left = {host: copied(self.capacity.get(host, {})) for host in self.open_hosts}
-        for held in self.holdings:
-            devices = left.get(held.host, {}).get(held.kind, {})
-            if held.device in devices:
-                devices[held.device] -= held.amount
+        remaining = {host: copy_of(self.capacity.get(host, {})) for host in self.open_hosts}
+        for holding in self.holdings:
+            devices = remaining.get(holding.host, {}).get(holding.kind, {})
+            if holding.device in devices:
+                devices[holding.device] -= holding.amount
         for host, memory in self.others.items():
-            for kind, taken in memory.items():
-                left.get(host, {}).get(kind, {}).update(dict.fromkeys(taken, 0.0))
+            for kind, in_use in memory.items():
+                remaining.get(host, {}).get(kind, {}).update(dict.fromkeys(in_use, 0.0))
         for sleeper in self.sleepers:
             for kind, lent in sleeper.devices.items():
-                devices = left.get(sleeper.host, {}).get(kind, {})
+                devices = remaining.get(sleeper.host, {}).get(kind, {})
                 for device in lent:
                     if device in devices:
                         devices[device] = devices.pop(device)
-        return left
+        return remaining
 
     def lent_by(self, routes: Collection[UUID]) -> dict[UUID, bool]:
         """By route of these that has lent its devices, whether it may wake: all of them together find theirs free."""
-        free, can_wake = {host: copied(devices) for host, devices in self.free.items()}, {}
+        free, can_wake = {host: copy_of(devices) for host, devices in self.free.items()}, {}
         for sleeper in self.sleepers:
             if sleeper.route_id in routes:
-                left = free.get(sleeper.host, {})
+                on_host = free.get(sleeper.host, {})
                 can_wake[sleeper.route_id] = all(
-                    left.get(kind, {}).get(device, 0) >= amount
+                    on_host.get(kind, {}).get(device, 0) >= amount
                     for kind, devices in sleeper.devices.items()
                     for device, amount in devices.items()
                 )
                 if can_wake[sleeper.route_id]:
-                    take(left, sleeper.devices)
+                    take(on_host, sleeper.devices)
         return can_wake
 
     def holders_of(self, lent: Collection[UUID]) -> set[UUID]:
@@ -123,7 +123,9 @@ class Ledger:
             for device in devices
         }
         return {
-            held.route_id for held in self.holdings if held.route_id and (held.host, held.kind, held.device) in places
+            holding.route_id
+            for holding in self.holdings
+            if holding.route_id and (holding.host, holding.kind, holding.device) in places
         }
 
     def room(self, demand: Demand) -> int:
@@ -154,28 +156,28 @@ class Ledger:
 
     @cached_property
     def _by_route(self) -> dict[UUID, list[HeldDevice]]:
-        held: dict[UUID, list[HeldDevice]] = defaultdict(list)
+        devices: dict[UUID, list[HeldDevice]] = defaultdict(list)
         for device in self.holdings:
             if device.route_id:
-                held[device.route_id].append(device)
-        return held
+                devices[device.route_id].append(device)
+        return devices
 
     def _by_host(self, routes: Iterable[UUID]) -> dict[str, list[UUID]]:
         grouped: dict[str, list[UUID]] = defaultdict(list)
         for route_id in routes:
-            if held := self._by_route.get(route_id):
-                grouped[held[0].host].append(route_id)
+            if devices := self._by_route.get(route_id):
+                grouped[devices[0].host].append(route_id)
         return grouped
 
     def _fewest_leaves(self, demand: Demand, host: str, routes: Sequence[UUID]) -> int:
         if host not in demand.among(self.open_hosts):
             return _NEVER
-        free, needs = copied(self.free[host]), demand.needs
+        free, needs = copy_of(self.free[host]), demand.needs
         now = fitting(free, needs)
         for count, route_id in enumerate(routes, 1):
-            for held in self._by_route[route_id]:
-                if held.device in free.get(held.kind, {}):
-                    free[held.kind][held.device] += held.amount
+            for holding in self._by_route[route_id]:
+                if holding.device in free.get(holding.kind, {}):
+                    free[holding.kind][holding.device] += holding.amount
             if fitting(free, needs) > now:
                 return count
         return _NEVER
@@ -185,33 +187,33 @@ class Ledger:
         hosts, needs = demand.among(self.open_hosts), demand.needs
         kind = min(needs, key=lambda name: self.room(Demand({name: needs[name]}, demand.hosts)))
         total = sum(sum(self.capacity[host].get(kind, {}).values()) for host in hosts if host in self.capacity)
-        held = [device for device in self.holdings if device.kind == kind and device.host in hosts]
-        parts = [f"{in_words(kind, needs[kind])}: {sum(device.amount for device in held):g} of {total:g} in use"]
-        leaving = {device.route_id: device for device in held if device.leaving_since and device.free_at is None}
+        holdings = [device for device in self.holdings if device.kind == kind and device.host in hosts]
+        parts = [f"{in_words(kind, needs[kind])}: {sum(device.amount for device in holdings):g} of {total:g} in use"]
+        leaving = {device.route_id: device for device in holdings if device.leaving_since and device.free_at is None}
         if leaving:
             first = min(leaving.values(), key=lambda device: device.leaving_since or now)
             since = duration(max(timedelta(), now - (first.leaving_since or now)))
             parts.append(f"{len(leaving)} {'is' if len(leaving) == 1 else 'are'} stopping on {first.host} for {since}")
-        if any(device.free_at for device in held):
+        if any(device.free_at for device in holdings):
             parts.append("another has just gone, and its driver frees it")
         others = [(host, {kind: self.others[host][kind]}) for host in hosts if kind in self.others.get(host, {})]
-        named = [words for host, memory in others for words in others_in_words(host, memory)]
-        parts += named[:_MOST_NAMED]
-        if len(named) > _MOST_NAMED:
-            parts.append(f"and {len(named) - _MOST_NAMED} more are used by no replica")
+        sentences = [words for host, memory in others for words in others_in_words(host, memory)]
+        parts += sentences[:_MOST_NAMED]
+        if len(sentences) > _MOST_NAMED:
+            parts.append(f"and {len(sentences) - _MOST_NAMED} more are used by no replica")
         return ", ".join(parts)
 
     @property
     def frees_at(self) -> datetime | None:
         """When the devices of the first replica that is gone are free."""
-        return min((held.free_at for held in self.holdings if held.free_at), default=None)
+        return min((holding.free_at for holding in self.holdings if holding.free_at), default=None)
 
 
 _NEVER = 1_000_000
 _MOST_NAMED = 3
 
 
-def copied(capacity: Capacity) -> dict[str, dict[str, float]]:
+def copy_of(capacity: Capacity) -> dict[str, dict[str, float]]:
     return {kind: dict(devices) for kind, devices in capacity.items()}
 
 
@@ -224,27 +226,27 @@ def _fitting(free: Mapping[str, float], kind: str, count: float) -> int:
     if is_amount(kind):
         return int(free.get("", 0) // count)
     if count == HALF:
-        return sum(int(left // HALF) for left in free.values())
-    return sum(left >= 1 for left in free.values()) // int(count)
+        return sum(int(amount // HALF) for amount in free.values())
+    return sum(amount >= 1 for amount in free.values()) // int(count)
 
 
-def chosen(free: Capacity, needs: Needs) -> dict[str, dict[str, float]] | None:
+def choose(free: Capacity, needs: Needs) -> dict[str, dict[str, float]] | None:
     """The devices for one more replica, by kind, and how much of each; None where they are not free.
 
     {"gpu": 1, "memory_gb": 40} -> {"gpu": {"2": 1}, "memory_gb": {"": 40}}
     """
     if fitting(free, needs) < 1:
         return None
-    return {kind: _chosen(free[kind], kind, count) for kind, count in needs.items()}
+    return {kind: _choose(free[kind], kind, count) for kind, count in needs.items()}
 
 
-def _chosen(free: Mapping[str, float], kind: str, count: float) -> dict[str, float]:
+def _choose(free: Mapping[str, float], kind: str, count: float) -> dict[str, float]:
     if is_amount(kind):
         return {"": count}
     if count == HALF:
-        device = min((name for name, left in free.items() if left >= HALF), key=lambda name: free[name] >= 1)
+        device = min((name for name, amount in free.items() if amount >= HALF), key=lambda name: free[name] >= 1)
         return {device: HALF}
-    whole = [name for name, left in free.items() if left >= 1]
+    whole = [name for name, amount in free.items() if amount >= 1]
     return dict.fromkeys(whole[: int(count)], 1.0)
 
 
@@ -258,7 +260,7 @@ def take(free: dict[str, dict[str, float]], devices: Capacity) -> None:
 def device_room(  # noqa: PLR0913  (all that it is made of)
     ledger: Ledger,
     demands: Mapping[UUID, Demand],
-    wanted: int,
+    desired: int,
     routes: Mapping[UUID, UUID],
     target: UUID | None,
     now: datetime,
@@ -270,13 +272,13 @@ def device_room(  # noqa: PLR0913  (all that it is made of)
     """
     free = {revision: ledger.room(each) for revision, each in demands.items()}
     turns: Sequence[UUID] = ()
-    if target and free.get(target, wanted) < wanted:
+    if target and free.get(target, desired) < desired:
         turns = ledger.turns(demands[target], [route_id for route_id, revision in routes.items() if revision != target])
         holders = ledger.holders_of([route_id for route_id, revision in routes.items() if revision == target])
         turns = sorted(turns, key=lambda route_id: route_id not in holders)
     return DeviceRoom(
         free,
-        {revision: ledger.shortage(demands[revision], now) for revision, count in free.items() if count < wanted},
+        {revision: ledger.shortage(demands[revision], now) for revision, count in free.items() if count < desired},
         tuple(turns),
         ledger.frees_at,
         _lent(ledger, routes),

@@ -71,29 +71,29 @@ def parse_resources(text: str, by_driver: Mapping[str, Sequence[str]] | None = N
     """
     capacity: dict[str, Mapping[str, float]] = {}
     for entry in filter(None, (part.strip() for part in text.split(","))):
-        kind, _, written = (part.strip() for part in entry.partition("="))
+        kind, _, value = (part.strip() for part in entry.partition("="))
         if not _KIND.fullmatch(kind) or kind in capacity:
             raise _fault(f"{entry!r} must be a kind and how much there is of it, each kind once")
-        if written == AUTO and not is_amount(kind):
+        if value == AUTO and not is_amount(kind):
             reported = {name: ids for name, ids in (by_driver or {}).items() if f"{name}.".startswith(f"{kind}.")}
             capacity |= {name: dict.fromkeys(ids, 1.0) for name, ids in reported.items()}
         else:
-            capacity[kind] = _amount(entry, written) if is_amount(kind) else _devices(entry, written)
+            capacity[kind] = _amount(entry, value) if is_amount(kind) else _devices(entry, value)
     return capacity
 
 
-def _amount(entry: str, written: str) -> Mapping[str, float]:
-    if not written.isdecimal() or not 0 < int(written) <= MOST_OF_AN_AMOUNT:
+def _amount(entry: str, value: str) -> Mapping[str, float]:
+    if not value.isdecimal() or not 0 < int(value) <= MOST_OF_AN_AMOUNT:
         raise _fault(f"{entry!r} must end with a whole number from 1 to {MOST_OF_AN_AMOUNT:,}")
-    return {"": float(written)}
+    return {"": float(value)}
 
 
-def _devices(entry: str, written: str) -> Mapping[str, float]:
-    if written.isdecimal():
-        if int(written) > MOST_DEVICES:
+def _devices(entry: str, value: str) -> Mapping[str, float]:
+    if value.isdecimal():
+        if int(value) > MOST_DEVICES:
             raise _fault(f"{entry!r} must end with a number up to {MOST_DEVICES}")
-        return {str(number): 1.0 for number in range(int(written))}
-    ids = written.split("+")
+        return {str(number): 1.0 for number in range(int(value))}
+    ids = value.split("+")
     if len(set(ids)) < len(ids) or not all(map(_DEVICE.fullmatch, ids)):
         raise _fault(f"{entry!r} must end with a number of devices, with their ids joined by '+', or with auto")
     return dict.fromkeys(ids, 1.0)
@@ -109,10 +109,10 @@ def variables_of(devices: Capacity) -> dict[str, str]:
     return {OWN_DEVICES: ",".join(kinds)} if kinds else {}
 
 
-def marks_of(written: str) -> dict[str, str]:
+def marks_of(value: str) -> dict[str, str]:
     """What is filled in for "gpu=0+1": {gpu} becomes "0,1", {gpu.0} "0", and {gpu.1} "1"."""
     marks: dict[str, str] = {}
-    for entry in filter(None, written.split(",")):
+    for entry in filter(None, value.split(",")):
         kind, _, ids = entry.partition("=")
         marks[f"{{{kind}}}"] = ids.replace("+", ",")
         marks |= {f"{{{kind}.{place}}}": device for place, device in enumerate(ids.split("+"))}

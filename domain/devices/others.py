@@ -18,17 +18,17 @@ OTHERS_FROM_GB = 1.0
 """Less memory than this in use on a device is no obstacle."""
 
 
-def memory_of_others(in_use: Capacity, owned: Collection[tuple[str, str]]) -> dict[str, dict[str, float]]:
+def memory_of_others(in_use: Capacity, own_devices: Collection[tuple[str, str]]) -> dict[str, dict[str, float]]:
     """By kind and device, the gigabytes in use that are no replica's. `owned`: the devices of replicas, with kinds."""
-    found = {
+    by_kind = {
         kind: {
             device: round(gigabytes, 1)
             for device, gigabytes in devices.items()
-            if gigabytes >= OTHERS_FROM_GB and (kind, device) not in owned
+            if gigabytes >= OTHERS_FROM_GB and (kind, device) not in own_devices
         }
         for kind, devices in in_use.items()
     }
-    return {kind: devices for kind, devices in found.items() if devices}
+    return {kind: devices for kind, devices in by_kind.items() if devices}
 
 
 def others_in_words(host: str, memory: Capacity) -> list[str]:

@@ -43,7 +43,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 from uuid import UUID
 
-from domain.devices.ledger import Ledger, chosen, copied, fitting, take
+from domain.devices.ledger import Ledger, choose, copy_of, fitting, take
 from domain.devices.needs import Capacity, Needs
 from domain.model.lifecycle_events import ROUTE_CADENCES, RouteLifecycleType
 from domain.revisions.host_labels import HOST, Labels, has_labels, value_of
@@ -233,7 +233,7 @@ def placements(grounds: PlacingGrounds) -> list[Placement]:
         return [Placement(host) for host in hosts]
     free, placements_so_far = _free(grounds), []
     for replica, host in zip(grounds.unplaced, hosts, strict=False):
-        devices = chosen(free[host], replica.needs) if host and replica.needs else None
+        devices = choose(free[host], replica.needs) if host and replica.needs else None
         if host and devices:
             take(free[host], devices)
         placements_so_far.append(Placement(host, devices, is_put_off=bool(replica.needs) and devices is None))
@@ -243,7 +243,7 @@ def placements(grounds: PlacingGrounds) -> list[Placement]:
 def _free(grounds: PlacingGrounds) -> dict[str, dict[str, dict[str, float]]]:
     if grounds.ledger is _NO_DEVICES:
         return {}
-    return {host: copied(devices) for host, devices in grounds.ledger.free.items()}
+    return {host: copy_of(devices) for host, devices in grounds.ledger.free.items()}
 
 
 def hosts_by(grounds: PlacingGrounds) -> list[str | None]:
@@ -322,7 +322,7 @@ def place(  # noqa: PLR0913  (all that a choice is made by)
         ranked.remove(choice)
         insort(ranked, (count + 1, host))
         counts[host] += 1
-        if replica.needs and (devices := chosen(free[host], replica.needs)):
+        if replica.needs and (devices := choose(free[host], replica.needs)):
             take(free[host], devices)
         choices.append(host)
     return choices

@@ -98,36 +98,38 @@ class Heartbeat:
     host: str
     address: str
     replica_user: str | None = None
-    told: Callable[[psycopg.Error | None], object] = bool
+    after_try: Callable[[psycopg.Error | None], object] = bool
     """Told after each try what went wrong, or None."""
     webhooks: Callable[[], Collection[str]] = tuple
     secrets_for_all: Sequence[str] = ()
     labels: Labels = field(default_factory=dict)
     resources: Capacity = field(default_factory=dict)
     memory_in_use: Callable[[], Capacity] = dict
-    asked: Callable[[], object] = bool
+    when_secrets_are_wanted: Callable[[], object] = bool
     is_deaf: Callable[[], bool] = bool
     _last: _Reading | None = None
     _uncounted_since: datetime | None = None
-    _ahead: _Ahead | None = None
+    _set_forward_by: _Ahead | None = None
     _is_warned: bool = False
 
     def show(self) -> None:
         """Show one, and compare the clocks. Raises what Postgres raises when it is in trouble."""
-        late = threading.Timer(_PATIENCE_SECONDS, self.told, [psycopg.errors.ConnectionTimeout("it takes too long")])
+        late = threading.Timer(
+            _PATIENCE_SECONDS, self.after_try, [psycopg.errors.ConnectionTimeout("it takes too long")]
+        )
         late.daemon = True
         late.start()  # a look whether an old connection lives, and a new one, take their time before anything is asked
         try:
             with transaction(self.engine) as connection:
                 reading = self._show(connection)
         except psycopg.Error as error:
-            self.told(error)
+            self.after_try(error)
             raise
         finally:
             late.cancel()
-        self.told(None)
+        self.after_try(None)
         if reading.is_asked:
-            self.asked()
+            self.when_secrets_are_wanted()
         self._warn(reading.offset)
         back = self._set_back(reading)
         if is_warned_of(back):
@@ -142,8 +144,10 @@ class Heartbeat:
             self.engine, partial(see_it_counted, seen_at=self._uncounted_since)
         ):
             self._uncounted_since = None
-        if self._ahead and in_transaction(self.engine, partial(see_it_counted_on, **self._ahead._asdict())):
-            self._ahead = None
+        if self._set_forward_by and in_transaction(
+            self.engine, partial(see_it_counted_on, **self._set_forward_by._asdict())
+        ):
+            self._set_forward_by = None
 
     def _set_forward(self, reading: _Reading) -> None:
         """Note by how much the clock was set forward, to be counted on once: a later look may find it set again."""
@@ -154,7 +158,7 @@ class Heartbeat:
         if seconds < _SET_FORWARD_SECONDS:
             return
         _log.error("the clock of Postgres was set forward; what waits counts on", seconds=round(seconds, 1))
-        self._ahead = _Ahead(seconds, reading.showed - timedelta(seconds=seconds))
+        self._set_forward_by = _Ahead(seconds, reading.showed - timedelta(seconds=seconds))
 
     def _show(self, connection: Connection) -> _Reading:
         began, before = time.monotonic(), time.time()

@@ -61,8 +61,8 @@ class Preparations:
         if monotonic() < self._next_at:
             return self._is_open
         self._next_at = monotonic() + _EVERY_SECONDS
-        read = partial(open_preparations, host=self.host)
-        preparations, routes = in_transaction(self.engine, read)
+        load = partial(open_preparations, host=self.host)
+        preparations, routes = in_transaction(self.engine, load)
         for preparation in preparations:
             self._step(preparation)
         if reports := _reports(routes):
@@ -127,7 +127,7 @@ class Preparations:
             return
         runtime.forget(preparation.id)
         in_transaction(self.engine, partial(drop_preparation, preparation=preparation))
-        _log.info("preparation taken back", **_named(preparation))
+        _log.info("preparation taken back", **_log_fields(preparation))
 
     def _with_secrets(self, request: ReplicaRequest) -> ReplicaRequest:
         if not references_of(request.spec.env):
@@ -139,23 +139,27 @@ class Preparations:
         )
 
     def _note(self, preparation: OpenPreparation, words: str) -> None:
-        said = storable(words)
-        if said and said != preparation.words:
-            in_transaction(self.engine, partial(note_preparation, preparation=preparation, words=said))
+        text = storable(words)
+        if text and text != preparation.words:
+            in_transaction(self.engine, partial(note_preparation, preparation=preparation, words=text))
 
     def _end(self, preparation: OpenPreparation, state: PreparationState, words: str = "") -> None:
-        said = storable(words)
+        text = storable(words)
         change_and_wake(
-            self.engine, self.waker, partial(end_preparation, preparation=preparation, state=state, words=said)
+            self.engine, self.waker, partial(end_preparation, preparation=preparation, state=state, words=text)
         )
         log = _log.warning if state is PreparationState.FAILED else _log.info
-        log("host prepared" if state is PreparationState.DONE else "host not prepared", **_named(preparation), why=said)
+        log(
+            "host prepared" if state is PreparationState.DONE else "host not prepared",
+            **_log_fields(preparation),
+            why=text,
+        )
 
     def _tail(self, runtime: Runtime, preparation: OpenPreparation) -> str:
         return runtime.log_tail(preparation.id, _TAIL_LINES)
 
 
-def _named(preparation: OpenPreparation) -> dict[str, str]:
+def _log_fields(preparation: OpenPreparation) -> dict[str, str]:
     return {"deployment": preparation.deployment, "revision": preparation.revision}
 
 

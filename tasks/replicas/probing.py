@@ -253,8 +253,8 @@ class ProbePass:
         else:
             self._timetable.renew_starting([row for row in rows if row.unreadable is None])
         self._write([report for row in rows if (report := report_of_unread(row))])
-        if self.warmer is not None and (sent := [row for row in rows if is_sent_requests(row)]):
-            self.warmer.warm(sent)
+        if self.warmer is not None and (routes_with_requests := [row for row in rows if is_sent_requests(row)]):
+            self.warmer.warm(routes_with_requests)
         return now
 
     def _since(self, now: datetime) -> datetime:

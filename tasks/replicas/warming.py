@@ -90,8 +90,8 @@ def verdict_while_warming(route: RouteRow, result: ProbeResult, now: datetime) -
     warm_up, began = route.spec.warm_up, route.warm_up_started_at
     if warm_up is None or began is None or route.status is not RouteStatus.PROVISIONING or route.wake_started_at:
         return None
-    seen = replace(result, is_answered=True) if route.spec.health_check is None else result
-    return judge_warm_up(warm_up, WarmingRoute(began, route.warmed_at, route.reason), seen, now)
+    probe = replace(result, is_answered=True) if route.spec.health_check is None else result
+    return judge_warm_up(warm_up, WarmingRoute(began, route.warmed_at, route.reason), probe, now)
 
 
 def report_of_beginning(route: RouteRow, status: RouteStatus) -> RouteReport | None:
@@ -190,21 +190,21 @@ class Warmer:
                 return
             await asyncio.sleep(_EVERY_SECONDS)
 
-    async def _send(self, route: RouteRow, asked: ParkRequest, answered: SleepStep) -> None:
+    async def _send(self, route: RouteRow, park_request: ParkRequest, step: SleepStep) -> None:
         """Send it to sleep, or wake it, once: a later look knows whether that is still what is wanted."""
         address = route.address or ""
         host_name = route.spec.health_check.host_header(address) if route.spec.health_check else address
-        seconds = _SLEEP_SECONDS if answered is SleepStep.ANSWERED else None
+        seconds = _SLEEP_SECONDS if step is SleepStep.ANSWERED else None
         try:
             async with asyncio.timeout(seconds):
-                answer = await warm_up_answer(address, host_name, asked.request, route.wire)
+                answer = await warm_up_answer(address, host_name, park_request.request, route.wire)
         except TimeoutError:
             answer = WarmUpAnswer(_SLEEP_SECONDS, None, f"no answer within {_SLEEP_SECONDS:g} s")
         report = RouteReport(route.id, route.deployment_id, route.status, route.status)
         if answer.is_success:
-            await self._is_written(replace(report, sleep=answered))
+            await self._is_written(replace(report, sleep=step))
         else:
-            await self._is_written(replace(report, reason=f"{asked.request}: {answer}"))
+            await self._is_written(replace(report, reason=f"{park_request.request}: {answer}"))
 
     async def _write(self, route: RouteRow, progress: WarmUpProgress, last: WarmUpAnswer | None) -> bool:
         """False while Postgres is away: only the end is written again."""

@@ -126,13 +126,13 @@ def _show_signs_of_life(sender: Consumer, **_: object) -> None:
         environment.host,
         environment.host_address,
         environment.replica_user,
-        told=rest.note_postgres,
+        after_try=rest.note_postgres,
         webhooks=webhook_targets,
         secrets_for_all=secrets().for_all,
         labels=environment.host_labels,
         resources=resources,
         memory_in_use=_memory_in_use(resources),
-        asked=ring,
+        when_secrets_are_wanted=ring,
         is_deaf=hearing().is_deaf,
     )
     keep_showing_signs_of_life(giver, stopping)

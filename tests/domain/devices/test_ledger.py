@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 from pydantic import ValidationError
 
-from domain.devices.ledger import Demand, HeldDevice, Ledger, Sleeper, chosen, device_room, fitting
+from domain.devices.ledger import Demand, HeldDevice, Ledger, Sleeper, choose, device_room, fitting
 from domain.devices.needs import gpus_of, in_words, marks_of, parse_resources, variables_of
 from domain.devices.others import knows_its_driver, memory_of_others, others_in_words
 from domain.revisions.revision import RevisionSpec, filled_in
@@ -91,12 +91,12 @@ def test_a_revision_without_needs_has_the_name_that_it_had_before() -> None:
 )
 def test_how_many_replicas_fit(free: Any, needs: Any, count: int) -> None:
     assert fitting(free, needs) == count
-    assert (chosen(free, needs) is None) == (count == 0)
+    assert (choose(free, needs) is None) == (count == 0)
 
 
 def test_a_half_goes_next_to_another_half() -> None:
-    assert chosen({"gpu": {"0": 1, "1": 0.5}}, {"gpu": 0.5}) == {"gpu": {"1": 0.5}}
-    assert chosen({"gpu": {"0": 0.5, "1": 1}, "memory_gb": {"": 9}}, {"gpu": 1, "memory_gb": 4}) == {
+    assert choose({"gpu": {"0": 1, "1": 0.5}}, {"gpu": 0.5}) == {"gpu": {"1": 0.5}}
+    assert choose({"gpu": {"0": 0.5, "1": 1}, "memory_gb": {"": 9}}, {"gpu": 1, "memory_gb": 4}) == {
         "gpu": {"1": 1},
         "memory_gb": {"": 4},
     }
@@ -136,7 +136,7 @@ def test_a_device_that_others_use_is_given_to_nobody_and_a_wait_names_it() -> No
     devices = [held(number, "a", str(number)) for number in range(3)]
     others = {"a": {"gpu": {"3": 11.2}}, "closed": {"gpu": {"0": 5.0}}}
     ledger = Ledger({"a": parse_resources("gpu=4")}, devices, ("a",), others)
-    assert (ledger.room(A_GPU), ledger.fits_ever(A_GPU), chosen(ledger.free["a"], {"gpu": 0.5})) == (0, 4, None)
+    assert (ledger.room(A_GPU), ledger.fits_ever(A_GPU), choose(ledger.free["a"], {"gpu": 0.5})) == (0, 4, None)
     assert ledger.shortage(A_GPU, NOW) == "a GPU: 3 of 4 in use, a device 3: 11 GB used by no replica"
     many = Ledger({"a": parse_resources("gpu=9")}, [], ("a",), {"a": {"gpu": dict.fromkeys("012345678", 2.0)}})
     assert many.shortage(A_GPU, NOW).endswith("a device 2: 2 GB used by no replica, and 6 more are used by no replica")
@@ -156,8 +156,8 @@ def lent(number: int, host: str, *devices: str) -> Sleeper:
 def test_what_a_sleeper_has_lent_is_given_away_last() -> None:
     ledger = Ledger({"a": parse_resources("gpu=3")}, [held(1, "a", "1")], ("a",), sleepers=[lent(2, "a", "0")])
     assert ledger.room(A_GPU) == 2
-    assert chosen(ledger.free["a"], {"gpu": 1}) == {"gpu": {"2": 1}}
-    assert chosen(ledger.free["a"], {"gpu": 2}) == {"gpu": {"2": 1, "0": 1}}
+    assert choose(ledger.free["a"], {"gpu": 1}) == {"gpu": {"2": 1}}
+    assert choose(ledger.free["a"], {"gpu": 2}) == {"gpu": {"2": 1, "0": 1}}
 
 
 def test_a_sleeper_wakes_when_all_that_it_lent_is_free_and_of_two_only_one() -> None:

@@ -37,7 +37,9 @@ def answering(engine: Engine, secrets: HostSecrets) -> Iterator[None]:
     """A worker of the host, as far as secrets go."""
     until = Event()
     answers = keep_answering(engine, secrets, until)
-    signs = keep_showing_signs_of_life(Heartbeat(engine, secrets.host, "127.0.0.1", asked=answers.ring), until)
+    signs = keep_showing_signs_of_life(
+        Heartbeat(engine, secrets.host, "127.0.0.1", when_secrets_are_wanted=answers.ring), until
+    )
     try:
         yield
     finally:

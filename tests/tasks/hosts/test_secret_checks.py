@@ -176,7 +176,7 @@ def test_with_no_host_up_nobody_is_waited_for(engine: Engine, secrets_folder: Pa
 def test_a_host_that_nobody_asks_looks_at_nothing(engine: Engine, secrets: HostSecrets, secrets_folder: Path) -> None:
     up(engine, HERE)
     taken: list[object] = []
-    giver = Heartbeat(engine, HERE, "127.0.0.1", asked=lambda: taken.append(None))
+    giver = Heartbeat(engine, HERE, "127.0.0.1", when_secrets_are_wanted=lambda: taken.append(None))
     giver.show()
     assert taken == []
     in_transaction(engine, partial(ask_for_secrets, deployment="web", references=[f"file:{secrets_folder}/db"]))
