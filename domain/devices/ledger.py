@@ -1,18 +1,18 @@
-"""The ledger of devices: what each host has and which replica holds what; room for more, and the choice of devices.
+"""The ledger of devices: the devices of hosts, the replicas that hold them, the room for more, and the choice.
 
 A replica holds its devices from its placement until its runtime says that it has gone, and `release_seconds` longer.
-Room of a host for a revision that needs {gpu: 1, memory_gb: 40}:
+The room of a host for a revision that needs {gpu: 1, memory_gb: 40}:
 
     gpu 0 held, 1 held, 2 free, 3 free     2 devices
     memory_gb 240, 160 held                2 times 40     ->  min(2, 2) = 2
 
-Whole devices are taken in their order, those that a sleeping replica has lent last. A half goes to a device whose
-other half is taken, if there is one.
+Whole devices are taken in their order, and those that a sleeping replica has lent come last. A half goes to a device
+whose other half is taken, if there is one.
 
-A replica that sleeps lends what it held: another one may be placed there, and is its holder. The sleeper wakes when all
-of its devices are free again:
+A replica that sleeps lends its devices: another replica may be placed on them, and holds them then. The sleeper wakes
+when all its devices are free again:
 
-    gpu 0 lent, held by another       waits until that one has gone, or sleeps too
+    gpu 0 lent, held by another       waits until the other replica has gone, or sleeps too
     gpu 0 lent, free                  may wake
 """
 
@@ -31,9 +31,9 @@ from domain.text.numbers import duration
 
 
 class HeldDevice(NamedTuple):
-    """What a replica holds of a host. `leaving_since`: when the replica was drained; `free_at`: when it has gone.
+    """A device, or a part of an amount, that a replica holds. `leaving_since`: when the replica was drained.
 
-    `route_id`: None where it is of no interest which replica that is.
+    `free_at`: once it has gone, when its devices are free. `route_id`: None if nobody needs to know the replica.
     """
 
     route_id: UUID | None
@@ -54,7 +54,7 @@ class Sleeper(NamedTuple):
 
 
 class Demand(NamedTuple):
-    """What a replica of a revision needs. `hosts`: those that may run it; None: all. `sleeps`: parked ones sleep."""
+    """The needs of a replica of a revision. `hosts`: those that may run it; None: all. `sleeps`: parked ones sleep."""
 
     needs: Needs
     hosts: Collection[str] | None = None
@@ -66,9 +66,9 @@ class Demand(NamedTuple):
 
 @dataclass(frozen=True)
 class Ledger:
-    """The capacity of hosts and all that replicas hold of it. `open_hosts`: those that get new replicas.
+    """The capacity of hosts, and the parts that replicas hold. `open_hosts`: the hosts that get new replicas.
 
-    `others`: by host, the memory of devices that somebody else uses; no replica gets these devices.
+    `others`: by host, the memory in use on devices by programs that are no replicas; no replica gets these devices.
     `sleepers`: replicas that sleep and have lent their devices.
     """
 
@@ -80,7 +80,7 @@ class Ledger:
 
     @cached_property
     def free(self) -> dict[str, dict[str, dict[str, float]]]:
-        """What is left of each host that gets new replicas, by kind and device; what was lent comes last."""
+        """The free capacity of each host that gets new replicas, by kind and device; lent devices come last."""
         remaining = {host: copy_of(self.capacity.get(host, {})) for host in self.open_hosts}
         for holding in self.holdings:
             devices = remaining.get(holding.host, {}).get(holding.kind, {})
@@ -98,7 +98,7 @@ class Ledger:
         return remaining
 
     def lent_by(self, routes: Collection[UUID]) -> dict[UUID, bool]:
-        """By route of these that has lent its devices, whether it may wake: all of them together find theirs free."""
+        """By sleeper among these routes, whether it may wake; those that may wake find their devices free together."""
         free, can_wake = {host: copy_of(devices) for host, devices in self.free.items()}, {}
         for sleeper in self.sleepers:
             if sleeper.route_id in routes:
@@ -113,7 +113,7 @@ class Ledger:
         return can_wake
 
     def holders_of(self, lent: Collection[UUID]) -> set[UUID]:
-        """The routes that hold what these sleepers have lent."""
+        """The routes that hold devices which these sleepers have lent."""
         places = {
             (sleeper.host, kind, device)
             for sleeper in self.sleepers
@@ -133,7 +133,7 @@ class Ledger:
         return sum(fitting(self.free[host], demand.needs) for host in demand.among(self.open_hosts))
 
     def has_choice(self, demand: Demand, count: int) -> bool:
-        """Whether so many hosts have room for this demand."""
+        """Whether at least `count` hosts have room for this demand."""
         return sum(fitting(self.free[host], demand.needs) > 0 for host in demand.among(self.open_hosts)) >= count
 
     def fits_ever(self, demand: Demand) -> int:
@@ -141,16 +141,16 @@ class Ledger:
         return sum(fitting(self.capacity[host], demand.needs) for host in demand.among(self.capacity))
 
     def turns(self, demand: Demand, routes: Sequence[UUID]) -> list[UUID]:
-        """Order these routes as they should leave, so that the fewest leave until one more finds room.
+        """These routes in the order in which they should leave, so that the fewest leave until a new one has room.
 
-        needs 2   host a: ■■ free 0    host b: ■ free 1    ->  that of b, then those of a
+        needs 2   host a: ■■ free 0    host b: ■ free 1    ->  the route of b, then those of a
         """
         of_host = self._by_host(routes)
         ranked = sorted(of_host, key=lambda host: (self._fewest_leaves(demand, host, of_host[host]), host))
         return [route_id for host in ranked for route_id in of_host[host]]
 
     def fewest_leaves(self, demand: Demand, routes: Iterable[UUID]) -> int | None:
-        """The number of these routes that must leave before one more replica finds room; None if all are too few."""
+        """The number of these routes that must leave before a new replica has room; None if all are too few."""
         least = min((self._fewest_leaves(demand, *pair) for pair in self._by_host(routes).items()), default=_NEVER)
         return None if least == _NEVER else least
 
@@ -183,7 +183,7 @@ class Ledger:
         return _NEVER
 
     def shortage(self, demand: Demand, now: datetime) -> str:
-        """What a wait says: "a GPU: 8 of 8 in use, 1 is stopping on gpu-2 for 12 s"."""
+        """The clause of a wait: "a GPU: 8 of 8 in use, 1 is stopping on gpu-2 for 12 s"."""
         hosts, needs = demand.among(self.open_hosts), demand.needs
         kind = min(needs, key=lambda name: self.room(Demand({name: needs[name]}, demand.hosts)))
         total = sum(sum(self.capacity[host].get(kind, {}).values()) for host in hosts if host in self.capacity)
@@ -218,7 +218,7 @@ def copy_of(capacity: Capacity) -> dict[str, dict[str, float]]:
 
 
 def fitting(free: Capacity, needs: Needs) -> int:
-    """The number of replicas with these needs that find room in what is free of a host."""
+    """The number of replicas with these needs that the free capacity of a host has room for."""
     return min((_fitting(free.get(kind, {}), kind, count) for kind, count in needs.items()), default=_NEVER)
 
 
@@ -231,7 +231,7 @@ def _fitting(free: Mapping[str, float], kind: str, count: float) -> int:
 
 
 def choose(free: Capacity, needs: Needs) -> dict[str, dict[str, float]] | None:
-    """The devices for one more replica, by kind, and how much of each; None where they are not free.
+    """The devices for one more replica, by kind, with amounts; None where they are not free.
 
     {"gpu": 1, "memory_gb": 40} -> {"gpu": {"2": 1}, "memory_gb": {"": 40}}
     """
@@ -251,7 +251,7 @@ def _choose(free: Mapping[str, float], kind: str, count: float) -> dict[str, flo
 
 
 def take(free: dict[str, dict[str, float]], devices: Capacity) -> None:
-    """Take these devices from what is free of their host."""
+    """Take these devices from the free capacity of their host."""
     for kind, amounts in devices.items():
         for device, amount in amounts.items():
             free[kind][device] -= amount
@@ -265,10 +265,10 @@ def device_room(  # noqa: PLR0913  (all that it is made of)
     target: UUID | None,
     now: datetime,
 ) -> DeviceRoom:
-    """The room of a deployment. `demands`: of its revisions that need devices; `wanted`: the replicas it may ask for.
+    """The room of a deployment. `demands`: of its revisions that need devices; `desired`: its number of replicas.
 
-    `routes`: its live replicas and their revisions; others than those of `target` may leave for these, and first of all
-    who holds what a sleeping one of `target` has lent.
+    `routes`: its live replicas and their revisions. Those that are not of `target` may leave for replicas of `target`;
+    first come the holders of devices that sleepers of `target` have lent.
     """
     free = {revision: ledger.room(each) for revision, each in demands.items()}
     turns: Sequence[UUID] = ()
@@ -287,7 +287,7 @@ def device_room(  # noqa: PLR0913  (all that it is made of)
 
 
 def _lent(ledger: Ledger, routes: Mapping[UUID, UUID]) -> dict[UUID, bool]:
-    """Each revision by itself: sleepers of two may have lent the same device, one after the other."""
+    """The sleepers of each revision alone, since sleepers of two may have lent the same device one after the other."""
     lent: dict[UUID, bool] = {}
     for each in set(routes.values()) if ledger.sleepers else ():
         lent |= ledger.lent_by([route_id for route_id, revision in routes.items() if revision == each])

@@ -1,4 +1,4 @@
-"""What hosts have and what a replica needs: devices such as GPUs, and amounts such as memory.
+"""The resources of hosts and the needs of replicas: devices such as GPUs, and amounts such as memory.
 
     ROLLWAY_HOST_RESOURCES="gpu=4,memory_gb=240"    four devices, 0 to 3, and an amount of 240
     needs: {gpu: 1, memory_gb: 40}                  a device of its own, and 40 of the amount
@@ -16,9 +16,9 @@ from pydantic import AfterValidator, Field
 from domain.text.errors import InvalidInputError
 
 Capacity = Mapping[str, Mapping[str, float]]
-"""By kind and device, how much there is: {"gpu": {"0": 1, "1": 0.5}, "memory_gb": {"": 240}}. An amount has no id."""
+"""Amounts by kind and device: {"gpu": {"0": 1, "1": 0.5}, "memory_gb": {"": 240}}. memory_gb has no device, so ""."""
 Needs = Mapping[str, float]
-"""By kind, how many devices or how much of an amount a replica needs."""
+"""The number of devices, or the amount, that a replica needs, by kind."""
 
 VARIABLE = "ROLLWAY_HOST_RESOURCES"
 AUTO = "auto"
@@ -65,7 +65,7 @@ WrittenNeeds = Annotated[
 
 
 def parse_resources(text: str, by_driver: Mapping[str, Sequence[str]] | None = None) -> Capacity:
-    """What a host has: "gpu=2,memory_gb=240", "gpu=GPU-5d6f+GPU-77aa" by their ids, "gpu=auto" as the driver says.
+    """The capacity in a text: "gpu=2,memory_gb=240"; with ids, "gpu=GPU-5d6f+GPU-77aa"; by the driver, "gpu=auto".
 
     `by_driver`: the ids that the driver reports, by kind. Raises InvalidInputError.
     """
@@ -73,7 +73,7 @@ def parse_resources(text: str, by_driver: Mapping[str, Sequence[str]] | None = N
     for entry in filter(None, (part.strip() for part in text.split(","))):
         kind, _, value = (part.strip() for part in entry.partition("="))
         if not _KIND.fullmatch(kind) or kind in capacity:
-            raise _fault(f"{entry!r} must be a kind and how much there is of it, each kind once")
+            raise _fault(f"{entry!r} must be a kind and a number, each kind once")
         if value == AUTO and not is_amount(kind):
             reported = {name: ids for name, ids in (by_driver or {}).items() if f"{name}.".startswith(f"{kind}.")}
             capacity |= {name: dict.fromkeys(ids, 1.0) for name, ids in reported.items()}
@@ -110,7 +110,7 @@ def variables_of(devices: Capacity) -> dict[str, str]:
 
 
 def marks_of(value: str) -> dict[str, str]:
-    """What is filled in for "gpu=0+1": {gpu} becomes "0,1", {gpu.0} "0", and {gpu.1} "1"."""
+    """The texts for placeholders. For "gpu=0+1", {gpu} becomes "0,1", {gpu.0} "0", and {gpu.1} "1"."""
     marks: dict[str, str] = {}
     for entry in filter(None, value.split(",")):
         kind, _, ids = entry.partition("=")
@@ -125,7 +125,7 @@ def is_gpu(kind: str) -> bool:
 
 
 def gpus_of(devices: Capacity) -> list[str]:
-    """The ids of its GPUs, slices of them too."""
+    """The ids of the GPUs and of their slices among these devices."""
     return [device for kind, ids in devices.items() if is_gpu(kind) for device in ids]
 
 

@@ -1,13 +1,13 @@
-"""Memory of devices that no replica owns: somebody else uses it, so that nothing is started there.
+"""Memory in use on devices that no replica owns: somebody else uses it, so no replica is started there.
 
-What a driver reports names no replica, since a replica may have processes that Rollway does not know. But a device
-that a replica owns, or has just left, is the replica's; what is in use on any other device is used by no replica.
+A driver's report names no replica, since a replica may have processes that Rollway does not know. So memory in use on
+a device that a replica owns, or has just left, counts as the replica's; on any other device no replica uses it.
 
     device    owner                      in use    of others
     0         a replica                  70 GB
-    1         none                       11 GB     11 GB: no new replica gets it
-    2         none                       0.4 GB               a desktop, or what the driver itself needs
-    3         one that left 2 s ago      70 GB                its driver frees it (`release_seconds`)
+    1         none                       11 GB     11 GB: no new replica gets the device
+    2         none                       0.4 GB               a desktop, or the driver itself
+    3         a replica left 2 s ago     70 GB                the driver frees it (`release_seconds`)
 """
 
 from collections.abc import Collection
@@ -15,11 +15,11 @@ from collections.abc import Collection
 from domain.devices.needs import Capacity, gpus_of
 
 OTHERS_FROM_GB = 1.0
-"""Less memory than this in use on a device is no obstacle."""
+"""The memory in use from which a device gets no replica."""
 
 
 def memory_of_others(in_use: Capacity, own_devices: Collection[tuple[str, str]]) -> dict[str, dict[str, float]]:
-    """By kind and device, the gigabytes in use that are no replica's. `owned`: the devices of replicas, with kinds."""
+    """By kind and device, the gigabytes that no replica uses. `own_devices`: the kinds and devices of replicas."""
     by_kind = {
         kind: {
             device: round(gigabytes, 1)
@@ -41,5 +41,5 @@ def others_in_words(host: str, memory: Capacity) -> list[str]:
 
 
 def knows_its_driver(resources: Capacity) -> bool:
-    """Whether GPUs are named as their driver names them, so that it can be asked for one of them."""
+    """Whether GPUs have the names that their driver gives them, so that the driver can report their memory."""
     return any(not device.isdecimal() for device in gpus_of(resources))

@@ -1,4 +1,4 @@
-"""The devices as the cycle of one deployment sees them: a part of its snapshot, so that a step can be decided again."""
+"""The devices for one deployment, as a part of its snapshot, so that a step can be decided again."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,10 +10,10 @@ from uuid import UUID
 class DeviceRoom:
     """The room for replicas of revisions that need devices.
 
-    `free`: by revision, the number of replicas that find their devices now. `shortage`: by revision, what a wait for
-    its devices says. `turns`: old replicas in the order in which they should leave. `frees_at`: when the devices of a
-    replica that has gone are free. `lent`: sleeping replicas whose devices others may have, and whether they could take
-    them again now. `sleepers`: revisions whose parked replicas sleep, and lend their devices then.
+    `free`: by revision, the number of replicas that find their devices now. `shortage`: by revision, the clause of a
+    wait for its devices. `turns`: old replicas in the order in which they should leave. `frees_at`: when the devices of
+    a replica that has gone are free. `lent`: sleeping replicas that have lent their devices, and whether the devices
+    are free now. `sleepers`: revisions whose parked replicas sleep and then lend their devices.
     """
 
     free: Mapping[UUID, int] = field(default_factory=dict)

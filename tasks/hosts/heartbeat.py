@@ -78,7 +78,7 @@ class _Reading:
 
 
 class _Ahead(NamedTuple):
-    """The seconds by which the clock was set forward, and the time that it would have shown at last without that."""
+    """A clock that was set forward, by `seconds`; `before`: the time that it would show without that."""
 
     seconds: float
     before: datetime
@@ -88,10 +88,10 @@ class _Ahead(NamedTuple):
 class Heartbeat:
     """The heartbeats of a worker. `webhooks`: the targets that it knows, by name.
 
-    `secrets_for_all`: from where it gives secrets to every deployment. `labels`: those of this host. `resources`: what
-    it has for replicas. `memory_in_use`: the gigabytes in use of its devices, as far as their driver says it.
-    `asked`: called where somebody wants to know of secrets of this host. `is_deaf`: whether Redis, by which it is asked
-    to work, does not answer it.
+    `secrets_for_all`: the sources of secrets that every deployment gets. `labels`: those of this host. `resources`: its
+    devices and amounts for replicas. `memory_in_use`: the gigabytes in use on its devices, if their driver reports it.
+    `when_secrets_are_wanted`: called when somebody asks about secrets of this host. `is_deaf`: whether Redis, by which
+    this worker is asked to work, does not answer it.
     """
 
     engine: Engine
@@ -99,7 +99,7 @@ class Heartbeat:
     address: str
     replica_user: str | None = None
     after_try: Callable[[psycopg.Error | None], object] = bool
-    """Told after each try what went wrong, or None."""
+    """Called after each try, with its error or None."""
     webhooks: Callable[[], Collection[str]] = tuple
     secrets_for_all: Sequence[str] = ()
     labels: Labels = field(default_factory=dict)

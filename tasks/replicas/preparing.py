@@ -1,7 +1,7 @@
-"""Prepares a host for revisions before their replicas run there: by a command that its runtime knows by an id.
+"""Prepares a host for revisions before their replicas run there, by a command with an id that its runtime knows.
 
-A command outlives its worker, as a replica does: the next worker finds it by the id, and starts no second one. Where
-nobody knows how it ended, as after a restart of the machine, it is run again.
+A command outlives its worker, as a replica does: the next worker finds it by its id, and starts no second one. If
+nobody knows how it ended, as after a restart of the machine, it runs again.
 """
 
 from collections.abc import Mapping, Sequence
@@ -45,7 +45,7 @@ _MOST_OF_LINE = 160
 
 @dataclass(eq=False, slots=True)
 class Preparations:
-    """Prepares `host`, once a second however often it is asked."""
+    """The preparations of `host`, with one pass a second at most."""
 
     engine: Engine
     runtimes: Mapping[str, Runtime]
@@ -71,7 +71,7 @@ class Preparations:
         return self._is_open
 
     def _step(self, preparation: OpenPreparation) -> None:
-        """One that hangs or breaks is tried again, and holds up no other."""
+        """Take one step. A preparation that hangs or breaks is tried again, and holds up no other."""
         try:
             if not preparation.is_wanted:
                 self._take_back(preparation)
@@ -119,7 +119,7 @@ class Preparations:
         runtime.forget(preparation.id)
 
     def _take_back(self, preparation: OpenPreparation) -> None:
-        """End what nobody waits for any more; its row is dropped once nothing of it runs."""
+        """End a preparation that nobody waits for; its row is deleted once nothing of it runs."""
         runtime = self.runtimes[preparation.spec.runtime]
         replica = runtime.find(preparation.id) if preparation.state is PreparationState.RUNNING else None
         if replica is not None and replica.running:
@@ -164,7 +164,7 @@ def _log_fields(preparation: OpenPreparation) -> dict[str, str]:
 
 
 def _request_of(preparation: OpenPreparation) -> ReplicaRequest:
-    """As for a replica of the revision whose command is that of its `prepare`."""
+    """The request of a replica of the revision, with the command of `prepare`."""
     prepare = preparation.spec.prepare
     spec = preparation.spec.model_copy(update={"command": prepare.command if prepare else None})
     is_walled = preparation.is_walled
@@ -177,13 +177,13 @@ def _is_late(preparation: OpenPreparation, seconds: float) -> bool:
 
 
 def _last_line(tail: str) -> str:
-    """The last line that is not empty; of a progress bar, which goes back to the start of its line, the last state."""
+    """The last line with text. Of a progress bar, which returns to the start of its line, only the last state."""
     lines = [line.strip() for line in tail.replace("\r", "\n").splitlines()]
     return next((line for line in reversed(lines) if line), "")[:_MOST_OF_LINE]
 
 
 def _reports(routes: Sequence[UnpreparedRoute]) -> list[RouteReport]:
-    """What replicas that wait for their host are told; nothing where it was said before."""
+    """Reports for replicas that wait for their host, if their reason is a new one."""
     starting, failed = RouteStatus.PROVISIONING, RouteStatus.FAILED
     return [
         RouteReport(route.id, route.deployment_id, starting, failed if route.has_failed else starting, reason=sentence)

@@ -1,7 +1,7 @@
-"""Warming up, sleeping and waking: requests that are no callers', to a replica that gets none of these then.
+"""Sends the requests of a warm-up, `sleep` and `wake` to replicas that get no requests of callers meanwhile.
 
-What a worker counts is its own: where it is killed, another one begins with the first request. Only what is known to be
-warm is written down, and since when the clock of the warm-up runs.
+A worker keeps its counts in memory: if it is killed, another worker begins with the first request. The times at which
+a warm-up begins and ends are written, so its clock continues.
 """
 
 import asyncio
@@ -42,18 +42,18 @@ from tasks.task_settings import KEY_PREFIX
 _log = structlog.get_logger(__name__)
 _LOCK_SECONDS = 5.0
 _SLEEP_SECONDS = 30.0
-"""For the answer of a replica that is sent to sleep: a wake waits for it."""
+"""The time for the answer to `sleep`, since a wake waits for it."""
 _EVERY_SECONDS = 1.0
-"""From one try to the next: after a bad answer, while another worker warms the replica up, or Postgres is away."""
+"""The pause after a bad answer, while another worker warms the replica up, or while Postgres is away."""
 
 
 def is_sent_requests(route: RouteRow) -> bool:
-    """Whether its replica is warmed up, sent to sleep, or woken."""
+    """Whether the worker should send requests to its replica: to warm it up, or to let it sleep or wake."""
     return is_warmed_up(route) or _park_request(route) is not None
 
 
 def _park_request(route: RouteRow) -> tuple[ParkRequest, SleepStep] | None:
-    """The request that it is sent as a parked one, and what is reported when it is answered."""
+    """The request to a parked or waking replica, and the step to report when it is answered; None for any other."""
     park, parked = route.spec.park, route.parked
     if park is None or route.status is not RouteStatus.PROVISIONING:
         return None
@@ -63,7 +63,7 @@ def _park_request(route: RouteRow) -> tuple[ParkRequest, SleepStep] | None:
 
 
 def report_of_sleep(route: RouteRow) -> RouteReport | None:
-    """The report that comes before such a request; None where none follows."""
+    """The report before the first `sleep` or `wake`; None if neither is due."""
     step, park = next_sleep_step(route.spec.park, route.parked), route.spec.park
     if park is None or step is SleepStep.NONE:
         return None
@@ -80,13 +80,13 @@ def verdict_in_sleep(route: RouteRow, result: ProbeResult, now: datetime) -> Hea
 
 
 def is_warmed_up(route: RouteRow) -> bool:
-    """Whether its requests are still to be sent."""
+    """Whether its warm-up is under way."""
     is_begun = route.spec.warm_up is not None and route.warm_up_started_at is not None
     return is_begun and route.status is RouteStatus.PROVISIONING and route.warmed_at is None
 
 
 def verdict_while_warming(route: RouteRow, result: ProbeResult, now: datetime) -> HealthVerdict | None:
-    """The verdict on a replica that is warmed up, or warm and not seen healthy since; None for any other."""
+    """The verdict on a replica in its warm-up, or warm and not yet healthy since; None for any other."""
     warm_up, began = route.spec.warm_up, route.warm_up_started_at
     if warm_up is None or began is None or route.status is not RouteStatus.PROVISIONING or route.wake_started_at:
         return None
@@ -95,7 +95,7 @@ def verdict_while_warming(route: RouteRow, result: ProbeResult, now: datetime) -
 
 
 def report_of_beginning(route: RouteRow, status: RouteStatus) -> RouteReport | None:
-    """The report in place of its first health check that succeeds; None where nothing is to be warmed up first."""
+    """The report in place of its first good health check, if a warm-up comes first; else None."""
     if route.warm_up_started_at or not is_held_back(route.spec.warm_up, route.status, status, route.warmed_at):
         return None
     words = words_at_first(route.spec.warm_up)
@@ -120,14 +120,14 @@ class Warmer:
         self._loop.call_soon_threadsafe(lambda: self._loop.create_task(self._watch()))
 
     def close(self) -> None:
-        """Give up what is being warmed up, and end the thread."""
+        """Cancel all warm-ups, and end the thread."""
         asyncio.run_coroutine_threadsafe(self._cancel_all(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
 
     def warm(self, routes: Iterable[RouteRow]) -> None:
-        """Begin with those of these routes that nobody warms up yet. Waits for no replica."""
+        """Begin with those of these routes that are not under way. Waits for no replica."""
         now = monotonic()
         due = [route for route in routes if self._tried.get(route.id, 0.0) <= now - _EVERY_SECONDS]
         for route in due:
@@ -148,7 +148,7 @@ class Warmer:
             _log.error("warm-up broken off; it starts again", route=str(route_id), error=str(error), exc_info=error)
 
     async def _warm_alone(self, route: RouteRow) -> None:
-        """Warm it up unless another worker does."""
+        """Send the requests of this route, unless another worker sends them."""
         slot = await asyncio.to_thread(self._locked, route.id)
         if slot is None:
             return
@@ -191,7 +191,7 @@ class Warmer:
             await asyncio.sleep(_EVERY_SECONDS)
 
     async def _send(self, route: RouteRow, park_request: ParkRequest, step: SleepStep) -> None:
-        """Send it to sleep, or wake it, once: a later look knows whether that is still what is wanted."""
+        """Send `sleep` or `wake` once: a later look decides whether to send it again."""
         address = route.address or ""
         host_name = route.spec.health_check.host_header(address) if route.spec.health_check else address
         seconds = _SLEEP_SECONDS if step is SleepStep.ANSWERED else None
@@ -207,7 +207,7 @@ class Warmer:
             await self._is_written(replace(report, reason=f"{park_request.request}: {answer}"))
 
     async def _write(self, route: RouteRow, progress: WarmUpProgress, last: WarmUpAnswer | None) -> bool:
-        """False while Postgres is away: only the end is written again."""
+        """Report the progress. False while Postgres is away; the caller repeats only the end."""
         report = RouteReport(route.id, route.deployment_id, route.status, route.status, reason=str(progress))
         if progress.request is None:
             report = replace(report, is_warm=True)
@@ -223,7 +223,7 @@ class Warmer:
         return True
 
     async def _watch(self) -> None:
-        """Break off what is no longer to be warmed up: its route was drained, or failed, by its clock too."""
+        """Cancel warm-ups of routes that were drained or have failed, also by their clock."""
         while True:
             await asyncio.sleep(_EVERY_SECONDS)
             ids = list(self._tasks)

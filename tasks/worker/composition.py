@@ -139,7 +139,7 @@ def _show_signs_of_life(sender: Consumer, **_: object) -> None:
 
 
 def _resources(text: str) -> Capacity:
-    """What this machine has for replicas; where it says auto, the driver is asked."""
+    """The devices and amounts of this machine for replicas; the driver reports those that are `auto`."""
     if AUTO not in text:
         return parse_resources(text)
     from runtime.machine.gpus import gpus_by_kind  # noqa: PLC0415  (few machines have a driver to ask)
@@ -148,7 +148,7 @@ def _resources(text: str) -> Capacity:
 
 
 def _memory_in_use(resources: Capacity) -> Callable[[], Capacity]:
-    """What is in use of the GPUs of this machine; nothing is known where they are named by numbers."""
+    """Reads the memory in use on the GPUs of this machine; empty if they have numbers for names."""
     if not knows_its_driver(resources):
         return dict
     from runtime.machine.gpus import GpuMemory  # noqa: PLC0415  (as above)
