@@ -90,26 +90,26 @@ def locked_ledger_for(connection: Connection[Any], grounds: PlacingGrounds) -> L
     return read_ledger(connection)
 
 
-def ledger_with_room(connection: Connection[Any], wanted: Iterable[tuple[Demand, int]]) -> Ledger:
+def ledger_with_room(connection: Connection[Any], demands: Iterable[tuple[Demand, int]]) -> Ledger:
     """The ledger of those hosts alone that have given away the fewest devices, where so many replicas find theirs.
 
     Otherwise that of all hosts.
     """
     names = [name for (name,) in connection.execute(_BY_ROOM, (_FIRST[-1],))]
     ledger = _of_hosts(connection, names)
-    if all(ledger.room(demand) >= count for demand, count in wanted):
+    if all(ledger.room(demand) >= count for demand, count in demands):
         return ledger
     return read_ledger(connection)
 
 
 def _of_hosts(connection: Connection[Any], hosts: Sequence[str]) -> Ledger:
     """What those of these hosts have that get new replicas, and what is held and was lent of it."""
-    known = connection.execute(_OF_HOSTS, ([*hosts],))
+    open_hosts = connection.execute(_OF_HOSTS, ([*hosts],))
     sleepers = connection.execute(_SLEEPERS_OF_HOSTS, ([*hosts],))
-    rows = known.fetchall()
+    rows = open_hosts.fetchall()
     return Ledger(
         {name: resources for name, resources, *_ in rows},
-        [HeldDevice(*device) for *_, held in rows for device in held or ()],
+        [HeldDevice(*device) for *_, holdings in rows for device in holdings or ()],
         [name for name, *_ in rows],
         {name: memory for name, _, memory, _ in rows if memory},
         [Sleeper(*row) for row in sleepers.fetchall()],
@@ -119,12 +119,12 @@ def _of_hosts(connection: Connection[Any], hosts: Sequence[str]) -> Ledger:
 def read_ledger(connection: Connection[Any]) -> Ledger:
     """What hosts have, and what replicas hold of it now."""
     hosts = connection.cursor(binary=True).execute(_HOSTS)
-    held = connection.cursor(binary=True).execute(_HELD)
+    holdings = connection.cursor(binary=True).execute(_HELD)
     sleepers = connection.execute(_SLEEPERS)
     rows = hosts.fetchall()
     return Ledger(
         {name: resources for name, resources, *_ in rows},
-        [HeldDevice(*row) for row in held.fetchall()],
+        [HeldDevice(*row) for row in holdings.fetchall()],
         [name for name, *_, is_open in rows if is_open],
         {name: memory for name, _, memory, _ in rows if memory},
         [Sleeper(*row) for row in sleepers],

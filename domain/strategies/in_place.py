@@ -36,9 +36,9 @@ def within_devices(decision: Decision, deployment: Deployment, now: datetime) ->
     if room is None:
         return decision
     if not decision.changes:
-        return _named(decision, deployment, room)
-    specs, missing = _placed(decision.changes.rollout_specs, room)
-    short = missing or any(count == 0 for count in room.free.values())
+        return _with_shortage(decision, deployment, room)
+    specs, unplaced = _with_devices(decision.changes.rollout_specs, room)
+    short = unplaced or any(count == 0 for count in room.free.values())
     changes = _with_sleepers(replace(decision.changes, rollout_specs=specs), deployment, room)
     if short:
         changes = replace(changes, drain_route_ids=_in_turn(changes.drain_route_ids, deployment, room))
@@ -47,14 +47,14 @@ def within_devices(decision: Decision, deployment: Deployment, now: datetime) ->
     reason = f"{decision.reason}; {slept} of them parked, to sleep" if slept else decision.reason
     reason = f"{reason}; {woken} of them by waking a sleeping one" if woken else reason
     decision = replace(decision, changes=changes, reason=reason)
-    return _waiting_for_devices(decision, deployment, room, missing, now) if missing else decision
+    return _waiting_for_devices(decision, deployment, room, unplaced, now) if unplaced else decision
 
 
 def _waiting_for_devices(
-    decision: Decision, deployment: Deployment, room: DeviceRoom, missing: tuple[UUID, int], now: datetime
+    decision: Decision, deployment: Deployment, room: DeviceRoom, unplaced: tuple[UUID, int], now: datetime
 ) -> Decision:
-    """`missing`: a revision, and how many of its replicas find no devices."""
-    revision_id, count = missing
+    """`unplaced`: a revision, and the number of its replicas that find no devices."""
+    revision_id, count = unplaced
     words = f"{number_of(count, 'replica')} more finds no devices; {room.shortage.get(revision_id, '')}"
     dozing = _falling_asleep(deployment, room)
     words += f", {len(dozing)} will lend theirs asleep" if dozing else ""
@@ -127,7 +127,7 @@ def kept_in_place(budget: Budget, *, goes_back: bool) -> int:
     return min(keep, max(0, budget.desired - 1)) if goes_back else keep
 
 
-def _named(decision: Decision, deployment: Deployment, room: DeviceRoom) -> Decision:
+def _with_shortage(decision: Decision, deployment: Deployment, room: DeviceRoom) -> Decision:
     """A wait in which replicas are missing and no device is free says so."""
     target = deployment.deploying_revision_id or deployment.current_revision_id
     own = [route for route in deployment.active_routes if route.revision_id == target and not route.has_lent]
@@ -140,20 +140,20 @@ def _named(decision: Decision, deployment: Deployment, room: DeviceRoom) -> Deci
     return decision.waiting_for(replace(waits, words=f"{waits.words}; needs {shortage}"))
 
 
-def _placed(
+def _with_devices(
     specs: Sequence[RouteCreatorSpec], room: DeviceRoom
 ) -> tuple[tuple[RouteCreatorSpec, ...], tuple[UUID, int] | None]:
     """The replicas that find devices, and of the first revision that lacks some, how many find none."""
-    placed, taken, missing = [], 0, None
+    creatable, used, unplaced = [], 0, None
     for spec in specs:
         free = room.free.get(spec.revision_id)
-        count = spec.count if free is None else max(0, min(spec.count, free - taken))
-        taken += count if free is not None else 0
+        count = spec.count if free is None else max(0, min(spec.count, free - used))
+        used += count if free is not None else 0
         if count:
-            placed.append(replace(spec, count=count))
-        if count < spec.count and missing is None:
-            missing = spec.revision_id, spec.count - count
-    return tuple(placed), missing
+            creatable.append(replace(spec, count=count))
+        if count < spec.count and unplaced is None:
+            unplaced = spec.revision_id, spec.count - count
+    return tuple(creatable), unplaced
 
 
 def _with_sleepers(changes: RouteChanges, deployment: Deployment, room: DeviceRoom) -> RouteChanges:
@@ -163,10 +163,10 @@ def _with_sleepers(changes: RouteChanges, deployment: Deployment, room: DeviceRo
     for spec in changes.rollout_specs:
         able = [r for r in deployment.routes if room.lent.get(r.id) and r.revision_id == spec.revision_id]
         able = [r for r in able if r.is_active and not r.is_misplaced and r.id not in changes.drain_route_ids]
-        chosen = able[: spec.count]
-        woken += [(route.id, spec.traffic) for route in chosen]
-        if len(chosen) < spec.count:
-            specs.append(replace(spec, count=spec.count - len(chosen)))
+        sleepers = able[: spec.count]
+        woken += [(route.id, spec.traffic) for route in sleepers]
+        if len(sleepers) < spec.count:
+            specs.append(replace(spec, count=spec.count - len(sleepers)))
     return replace(changes, rollout_specs=tuple(specs), woken=tuple(woken)) if woken else changes
 
 
