@@ -1,4 +1,4 @@
-"""Which replicas hold or have lent which devices, the demands of revisions, and sleepers that take theirs again."""
+"""The devices that replicas hold or have lent, the demands of revisions, and the waking of sleepers."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -41,7 +41,7 @@ _OF_HOSTS = """
      WHERE h.name = ANY(%s) AND h.down_since IS NULL AND h.deaf_since IS NULL AND h.drained_at IS NULL
 """
 
-# the memory that a sleeper has kept of what it lent is its own
+# memory that a sleeper keeps on a device that it has lent counts as its own
 _OWNED = f"""
     SELECT kind, device FROM held_devices WHERE host = %(host)s AND (free_at IS NULL OR free_at > clock_timestamp())
      UNION SELECT k.key, d.key FROM routes r, jsonb_each(r.devices) k, jsonb_each(k.value) d
@@ -67,17 +67,17 @@ _LABELS = "SELECT name, labels FROM hosts"
 
 
 _FIRST = (2, 16)
-"""The numbers of hosts that are read before all are: one replica finds its devices on the first ones."""
+"""The numbers of hosts to read first, before all hosts: the first ones usually have enough devices."""
 
 
 def locked_ledger(connection: Connection[Any]) -> Ledger:
-    """The ledger, which nobody else changes until this transaction ends. Comes after the locks of deployments."""
+    """The ledger, locked until this transaction ends. Lock deployments before it."""
     connection.execute(_LOCK)
     return read_ledger(connection)
 
 
 def locked_ledger_for(connection: Connection[Any], grounds: PlacingGrounds) -> Ledger:
-    """The ledger, locked too, of the first hosts alone where that is enough for these replicas."""
+    """The ledger, locked too; only of the first hosts, if they are enough for these replicas."""
     connection.execute(_LOCK)
     needy = [replica for replica in grounds.unplaced if replica.needs]
     turns = in_turn_for_devices(grounds, _FIRST[-1]) if len(needy) <= _FIRST[-1] else []
@@ -91,10 +91,7 @@ def locked_ledger_for(connection: Connection[Any], grounds: PlacingGrounds) -> L
 
 
 def ledger_with_room(connection: Connection[Any], demands: Iterable[tuple[Demand, int]]) -> Ledger:
-    """The ledger of those hosts alone that have given away the fewest devices, where so many replicas find theirs.
-
-    Otherwise that of all hosts.
-    """
+    """The ledger of the hosts with the fewest devices in use, if all demands find room there; else of all hosts."""
     names = [name for (name,) in connection.execute(_BY_ROOM, (_FIRST[-1],))]
     ledger = _of_hosts(connection, names)
     if all(ledger.room(demand) >= count for demand, count in demands):
@@ -103,7 +100,7 @@ def ledger_with_room(connection: Connection[Any], demands: Iterable[tuple[Demand
 
 
 def _of_hosts(connection: Connection[Any], hosts: Sequence[str]) -> Ledger:
-    """What those of these hosts have that get new replicas, and what is held and was lent of it."""
+    """The ledger of those of these hosts that get new replicas."""
     open_hosts = connection.execute(_OF_HOSTS, ([*hosts],))
     sleepers = connection.execute(_SLEEPERS_OF_HOSTS, ([*hosts],))
     rows = open_hosts.fetchall()
@@ -117,7 +114,7 @@ def _of_hosts(connection: Connection[Any], hosts: Sequence[str]) -> Ledger:
 
 
 def read_ledger(connection: Connection[Any]) -> Ledger:
-    """What hosts have, and what replicas hold of it now."""
+    """The ledger of all hosts."""
     hosts = connection.cursor(binary=True).execute(_HOSTS)
     holdings = connection.cursor(binary=True).execute(_HELD)
     sleepers = connection.execute(_SLEEPERS)
@@ -137,7 +134,7 @@ def owned_on(connection: Connection[Any], host: str) -> set[tuple[str, str]]:
 
 
 def wake(connection: Connection[Any], woken: Sequence[tuple[UUID, TrafficStatus]]) -> None:
-    """Sleepers take their devices again, those that others took meanwhile excepted; their deployments are locked."""
+    """Wake these sleepers, except those whose devices are taken. Their deployments must be locked."""
     can_wake = locked_ledger(connection).lent_by([route_id for route_id, _ in woken])
     able = [(route_id, traffic) for route_id, traffic in woken if can_wake.get(route_id)]
     if able:
@@ -145,7 +142,7 @@ def wake(connection: Connection[Any], woken: Sequence[tuple[UUID, TrafficStatus]
 
 
 def as_json(devices: Capacity) -> bytes:
-    """The devices of a replica as its route has them."""
+    """The devices in the form of the column of routes."""
     return json.dumps(devices).encode()
 
 

@@ -3,14 +3,14 @@
 A strategy decides as if every host had room. Afterwards:
 
     1  a replica that it creates finds no devices      -> it is not created, and the decision says what it waits for
-    2  one that it creates has a sleeper of the same
-       revision whose devices are free                 -> that one is woken in its place
-    3  healthy ones leave, and devices are missing     -> the same number leaves where the fewest must leave; what a
-                                                          sleeper has lent is left first
+    2  a sleeper of the same revision has its devices
+       free                                            -> the sleeper is woken in place of the new replica
+    3  healthy ones leave, and devices are missing     -> the same number leaves where the fewest must leave; first the
+                                                          holders of devices that a sleeper has lent
        they can sleep, and the policy gives them time  -> they are parked, and lend their devices
-    4  nothing of the decision makes room              -> wait for a parked one that falls asleep; else one that is
-                                                          parked, or was sick for too long, leaves
-    5  the devices of one that has gone are free later -> look again then
+    4  nothing in the decision makes room              -> wait until a parked replica sleeps; else one that is parked,
+                                                          or was sick for too long, leaves
+    5  a replica that has gone frees its devices later -> look again then
 
 4 devices, n=4, surge 1, unavailable 1:   ■■■■|  →  ■■■ ▽|  →  ■■■|◇  →  ■■■|■  →  ■■ ▽|■  ...  (▽ stopping)
 2 devices, n=2, old ones sleep (z):       ■■|  →  z■|  →  z■|◇  →  z■|■  →  zz|■  →  zz|■◇  →  zz|■■
@@ -31,13 +31,13 @@ from domain.text.numbers import number_of
 
 
 def within_devices(decision: Decision, deployment: Deployment, now: datetime) -> Decision:
-    """The decision, less the replicas that find no devices."""
+    """The decision, without the replicas that find no devices."""
     room = deployment.devices
     if room is None:
         return decision
     if not decision.changes:
         return _with_shortage(decision, deployment, room)
-    specs, unplaced = _with_devices(decision.changes.rollout_specs, room)
+    specs, unplaced = _creatable_specs(decision.changes.rollout_specs, room)
     short = unplaced or any(count == 0 for count in room.free.values())
     changes = _with_sleepers(replace(decision.changes, rollout_specs=specs), deployment, room)
     if short:
@@ -87,7 +87,7 @@ def with_devices(deployment: Deployment, room: DeviceRoom) -> Deployment:
 
 
 def free_devices(deployment: Deployment) -> int | None:
-    """The number of replicas of the revision it leads to that find devices; None where that needs none."""
+    """The number of replicas of its target revision that find devices; None if they need none."""
     if deployment.devices is None:
         return None
     goes_on = deployment.deploying_revision_id if deployment.status.goes_forward else None
@@ -96,7 +96,7 @@ def free_devices(deployment: Deployment) -> int | None:
 
 
 def within_room(budget: Budget, deployment: Deployment) -> Budget:
-    """The budget of a deployment that needs devices: no more replicas than find some, but at least n.
+    """The budget of a deployment that needs devices: only as many replicas as find devices, but at least n.
 
     n=4, 4 devices, s=1, u=1    ceiling 4, keep 3: in place
     n=4, 4 devices, s=1, u=0    ceiling 5, keep 4: nothing moves until a device is free
@@ -115,20 +115,20 @@ def within_room(budget: Budget, deployment: Deployment) -> Budget:
 
 
 def widest(bounds: Budget, deployment: Deployment) -> Budget:
-    """The bounds that Postgres holds it to: with those of its way in place, if it may go in place."""
+    """The bounds that Postgres enforces: those of a rollout in place, if the deployment may go in place."""
     if not deployment.devices or bounds.keep_in_place is None:
         return bounds
     return replace(bounds, keep=kept_in_place(bounds, goes_back=True))
 
 
 def kept_in_place(budget: Budget, *, goes_back: bool) -> int:
-    """What is kept where no device is free for one more. One may always be missing on the way back."""
+    """The floor where no device is free for a new replica. On the way back one replica may always be missing."""
     keep = budget.keep if budget.keep_in_place is None else budget.keep_in_place
     return min(keep, max(0, budget.desired - 1)) if goes_back else keep
 
 
 def _with_shortage(decision: Decision, deployment: Deployment, room: DeviceRoom) -> Decision:
-    """A wait in which replicas are missing and no device is free says so."""
+    """The decision; a wait that lacks replicas, while no device is free, names the shortage."""
     target = deployment.deploying_revision_id or deployment.current_revision_id
     own = [route for route in deployment.active_routes if route.revision_id == target and not route.has_lent]
     coming = any(route.status is RouteStatus.PROVISIONING for route in own)
@@ -140,10 +140,10 @@ def _with_shortage(decision: Decision, deployment: Deployment, room: DeviceRoom)
     return decision.waiting_for(replace(waits, words=f"{waits.words}; needs {shortage}"))
 
 
-def _with_devices(
+def _creatable_specs(
     specs: Sequence[RouteCreatorSpec], room: DeviceRoom
 ) -> tuple[tuple[RouteCreatorSpec, ...], tuple[UUID, int] | None]:
-    """The replicas that find devices, and of the first revision that lacks some, how many find none."""
+    """The replicas that find devices, and the first revision with replicas that find none, with their number."""
     creatable, used, unplaced = [], 0, None
     for spec in specs:
         free = room.free.get(spec.revision_id)
@@ -157,7 +157,7 @@ def _with_devices(
 
 
 def _with_sleepers(changes: RouteChanges, deployment: Deployment, room: DeviceRoom) -> RouteChanges:
-    """Wake sleepers in place of replicas that would be created, as far as they find their devices."""
+    """Wake sleepers whose devices are free, in place of new replicas."""
     specs: list[RouteCreatorSpec] = []
     woken: list[tuple[UUID, TrafficStatus]] = []
     for spec in changes.rollout_specs:
@@ -171,7 +171,7 @@ def _with_sleepers(changes: RouteChanges, deployment: Deployment, room: DeviceRo
 
 
 def _in_turn(drained: Sequence[UUID], deployment: Deployment, room: DeviceRoom) -> tuple[UUID, ...]:
-    """As many of each revision leave as before; of those that serve, the first by their turn."""
+    """The routes to drain: the same number of each revision; of serving ones, the first in `turns`."""
     turn = {route_id: place for place, route_id in enumerate(room.turns)}
     serving = [route for route in deployment.routes if route.is_serving and not route.is_misplaced and route.id in turn]
     leaving = [route for route in serving if route.id in drained]
@@ -184,7 +184,7 @@ def _in_turn(drained: Sequence[UUID], deployment: Deployment, room: DeviceRoom) 
 
 
 def _put_to_sleep(changes: RouteChanges, deployment: Deployment, room: DeviceRoom, now: datetime) -> RouteChanges:
-    """Park the healthy ones of old revisions in place of draining them, where they lend their devices then."""
+    """Park healthy replicas of old revisions in place of draining them, if they lend their devices then."""
     rollout = deployment.rollout
     goes_on = deployment.status.goes_forward and not deployment.stands_still and deployment.desired_replicas
     seconds = rollout.policy.spec.parked_seconds if rollout and goes_on else 0
@@ -198,7 +198,7 @@ def _put_to_sleep(changes: RouteChanges, deployment: Deployment, room: DeviceRoo
 
 
 def _falling_asleep(deployment: Deployment, room: DeviceRoom) -> tuple[Route, ...]:
-    """Parked replicas that will lend their devices: they are sent to sleep, or soon will be."""
+    """Parked replicas that will lend their devices, since they are going to sleep or soon will."""
     parked = (r for r in deployment.active_routes if r.parked_until and r.revision_id in room.sleepers)
     return tuple(r for r in parked if not r.has_lent and r.status in (RouteStatus.HEALTHY, RouteStatus.PROVISIONING))
 
@@ -206,7 +206,7 @@ def _falling_asleep(deployment: Deployment, room: DeviceRoom) -> tuple[Route, ..
 def _in_the_way(deployment: Deployment, dozing: Sequence[Route], now: datetime) -> Route | None:
     """A replica that serves nobody and holds devices: a parked one, else one that is sick for too long.
 
-    One that falls asleep has as long for it as a sick one to recover.
+    A replica that is to sleep has the time for it that a sick one has to recover.
     """
     active = deployment.active_routes
     in_time = [route.id for route in dozing if route.status is RouteStatus.HEALTHY or grace_ends_at(route) > now]
