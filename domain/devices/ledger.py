@@ -141,7 +141,7 @@ class Ledger:
         return sum(fitting(self.capacity[host], demand.needs) for host in demand.among(self.capacity))
 
     def turns(self, demand: Demand, routes: Sequence[UUID]) -> list[UUID]:
-        """These routes in the order in which they should leave, so that the fewest leave until a new one has room.
+        """The order in which these routes should leave, so that the fewest leave until a new replica has room.
 
         needs 2   host a: ■■ free 0    host b: ■ free 1    ->  the route of b, then those of a
         """
