@@ -115,7 +115,7 @@ class Moving:
                 now, comes = names = self.names
                 answer = self.once(now, cookies)
                 if answer.status_code == 404:
-                    is_over = self.fleet.state("web")["lifecycle"] == "ready"
+                    is_over = self.fleet.state("web")["lifecycle"] != "deploying"  # a sick replica may be replaced
                     if is_over or names is not self.names:  # else the next rollout may have begun before the look
                         answer = self.once(comes, cookies)
                 if answer.status_code != 404 or names is self.names:
