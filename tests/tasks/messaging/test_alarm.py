@@ -12,6 +12,7 @@ from tasks.worker.connections import redis_client, waker
 from tests.support.pictures.pictures import PENDING, PROVISIONING
 from tests.support.rows.deployments import make_deployment, read, write
 from tests.support.rows.hosts import up
+from tests.support.stack.waiting import eventually
 from tests.support.workers.queues import drop_all, waiting
 
 pytestmark = pytest.mark.usefixtures("this_process_is_a_worker")
@@ -61,4 +62,10 @@ def test_at_rest_a_worker_probes_its_own_host_and_sends_it_nothing(engine: Engin
     assert [arguments["route_lifecycle_type"] for _, arguments in alarm()] == ["probe"], "another worker takes looks"
     app.amqp.queues.select_add(queue(host_queue(host)))
     assert alarm() == []
-    assert [row["status"] for row in read(engine, "SELECT status FROM routes")] == ["failed"] * 2, "nothing runs there"
+
+    def statuses() -> list[str]:
+        return [row["status"] for row in read(engine, "SELECT status FROM routes")]
+
+    eventually(
+        lambda: alarm() == [] and statuses() == ["failed"] * 2, what="a look, which finds that nothing runs there"
+    )
