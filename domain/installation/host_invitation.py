@@ -145,7 +145,7 @@ def _quoted(value: str) -> str:
 
 
 def in_lines(text: str) -> dict[str, str]:
-    """The variables in such a file, whoever wrote the file. Skips lines that set no variable."""
+    """The variables in such a file, also in one of another author. Skips lines that set no variable."""
     environment: dict[str, Any] = {}
     for line in map(str.strip, text.splitlines()):
         name, separator, value = line.partition("=")
