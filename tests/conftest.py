@@ -9,8 +9,7 @@ import gc
 import os
 import sys
 from contextlib import closing
-from itertools import chain
-from operator import itemgetter
+from itertools import chain, zip_longest
 from typing import TYPE_CHECKING
 
 import pytest
@@ -48,7 +47,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """As many processes as cores for `-n logical`; more for `-n auto`, since most tests wait most of the time."""
     cores = os.cpu_count() or 1
-    return cores if config.option.numprocesses == "logical" else min(6 * cores, 12)
+    return cores if config.option.numprocesses == "logical" else min(4 * cores, 12)
 
 
 WAITING = ("e2e", "stack", "trust", "api")
@@ -56,15 +55,14 @@ WAITING = ("e2e", "stack", "trust", "api")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Spread the files that compute evenly among those that wait, so that all the time both are at work."""
+    """Files that wait take turns with files that compute, the longest first, or only waiting would be left at last."""
     files: dict[Path, list[pytest.Item]] = {}
     for item in items:
         files.setdefault(item.path, []).append(item)
     rooms = {path: next((room for room in WAITING if room in path.parts), None) for path in files}
     waiting = [files[path] for room in WAITING for path in files if rooms[path] == room]
     computing = [tests for path, tests in files.items() if rooms[path] is None]
-    places = [(place / len(kind), tests) for kind in (waiting, computing) for place, tests in enumerate(kind)]
-    items[:] = chain.from_iterable(tests for _, tests in sorted(places, key=itemgetter(0)))
+    items[:] = chain.from_iterable(chain.from_iterable(zip_longest(waiting, computing, fillvalue=())))
 
 
 def pytest_collection_finish() -> None:
