@@ -29,7 +29,7 @@ def offered(shell: str, *words: str) -> list[str]:
         "fish": {"_TYPER_COMPLETE_ARGS": typed, "_TYPER_COMPLETE_FISH_ACTION": "get-args"},
     }
     environment = {**os.environ, **asked[shell], "_ROLLWAY_COMPLETE": f"complete_{shell}"}
-    done = subprocess.run([PROGRAM], env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run([PROGRAM], env=environment, capture_output=True, text=True, check=False, timeout=300)
     assert done.stderr == ""
     if shell == "zsh":
         return re.findall(r'"([^"]*)":"', done.stdout)

@@ -1,12 +1,15 @@
 """Commands that people send: of each field the last value that is taken and the first that is refused."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from domain.commands.base import QUERIES, Command
+from domain.commands.fleet_commands import SetFreeze
 from domain.commands.registry import COMMANDS, MOST_COMMAND_BYTES, UnknownCommandError, parse_command, parse_query
 from domain.text.errors import InvalidInputError, TooLargeError
+from tests.support.pictures.pictures import NOW
 from tests.support.workers.payloads import RULE, ask, check, docker, expect_a_limit, external, rule
 
 NIGHT: dict[str, Any] = {"cron": "0 22 * * *", "duration_seconds": 3600}
@@ -190,3 +193,11 @@ def test_words_for_people_are_kept_without_what_cannot_be_stored_or_shown() -> N
 
 def test_numbers_and_nothing_are_no_texts() -> None:
     assert ask("create_deployment", policy={"a": 0, "b": None, "c": [1.5], "d": ""}).policy["c"] == [1.5]
+
+
+def test_a_freeze_for_a_duration_begins_now_and_others_keep_their_window() -> None:
+    by_cron = SetFreeze(request_id="r", freeze="night", **NIGHT)
+    from_now_on = by_cron.model_copy(update={"cron": None}).with_window(NOW)
+    assert (from_now_on.starts_at, from_now_on.ends_at) == (NOW, NOW + timedelta(hours=1))
+    assert from_now_on.duration_seconds is None
+    assert by_cron.with_window(NOW) == by_cron
