@@ -1,6 +1,7 @@
 """Serves the files of this folder: the templates of the pages, and what browsers load."""
 
 import hashlib
+from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,10 +18,13 @@ from api.people.resources.routing import Methods
 from domain.text.errors import RollwayError
 
 _HERE = Path(__file__).parent
+_RELOAD = "again = setTimeout(() => location.reload(), 10000)"
+"""In the HTML of each live page: it loads itself again when a script of it has not come, and would never begin."""
+_RELOAD_HASH = b64encode(hashlib.sha256(_RELOAD.encode()).digest()).decode()
 _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; form-action 'self'; "
-    "base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
+    f"default-src 'none'; script-src 'self' 'sha256-{_RELOAD_HASH}'; style-src 'self'; connect-src 'self'; "
+    "img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
 )
 HEADERS: Mapping[str, str] = {
     "content-security-policy": _POLICY,
@@ -70,7 +74,8 @@ def _templates() -> Mapping[str, Template]:
     texts = {path.stem: path.read_text(encoding="utf-8") for path in _HERE.glob("*.html")}
     shell, card = Template(texts.pop("shell")), Template(texts.pop("card"))
     live = {
-        name: shell.safe_substitute(page=name, title=title, content=texts[name]) for name, (_, title) in LIVE.items()
+        name: shell.safe_substitute(page=name, title=title, content=texts[name], reload=_RELOAD)
+        for name, (_, title) in LIVE.items()
     }
     forms = {name: card.substitute(title=title, content=texts[name]) for name, title in CARDS.items()}
     return {name: Template(text) for name, text in {**texts, **live, **forms}.items()}

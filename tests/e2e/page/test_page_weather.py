@@ -54,6 +54,18 @@ def test_a_server_that_hangs_is_noticed_within_ten_seconds(
     expect(page.get_by_text("live", exact=True)).to_be_visible()
 
 
+def test_a_page_whose_script_has_not_come_loads_itself_again(
+    running_fleet: Fleet, server_beside_fleet: People, context: BrowserContext
+) -> None:
+    running_fleet.deploy_first("cut", 1)
+    page = log_in(context, server_beside_fleet.server.url, server_beside_fleet.token(Role.VIEWER))
+    page.route("**/static/deployment.js", lambda route: route.abort(), times=1)
+    page.goto(f"{server_beside_fleet.server.url}/deployments/cut", wait_until="commit")
+    expect(page.get_by_text("connecting", exact=True)).to_be_visible()
+    expect(page.get_by_text("live", exact=True)).to_be_visible(timeout=60_000)
+    expect(page.get_by_role("heading", name="cut")).to_be_visible()
+
+
 def test_who_is_too_late_is_told_in_the_open_dialog(
     running_fleet: Fleet, server_beside_fleet: People, context: BrowserContext
 ) -> None:

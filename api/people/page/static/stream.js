@@ -14,6 +14,7 @@ const HOUR = new Intl.DateTimeFormat(undefined, { timeStyle: "short" });
 
 /** Calls `changed(kind, document)` for each event, and `refresh()` whenever events may have been missed. */
 export function follow(changed, refresh) {
+  isWhole();
   const channel = new BroadcastChannel(CHANNEL);
   let last = null;
   let ending = null;
@@ -64,6 +65,7 @@ export function follow(changed, refresh) {
 
 /** Calls `refresh()` now and again while the page is looked at: for what no event tells of. */
 export function watch(refresh) {
+  isWhole();
   let isAsking = false;
   const look = async () => {
     if (isAsking || document.visibilityState !== "visible") return;
@@ -77,6 +79,9 @@ export function watch(refresh) {
   setInterval(look, UNTOLD_PAUSE);
   look();
 }
+
+/** The page's script is here with all that it imports: the page loads itself again otherwise (shell.html). */
+const isWhole = () => clearTimeout(window.again);
 
 async function refreshAgain(refresh, signal) {
   for (let hasFailed = false; !signal.aborted; hasFailed = true) {
