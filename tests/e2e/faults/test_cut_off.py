@@ -1,5 +1,6 @@
 """A host cut off from Postgres, from Redis, or with its proxies: the others go on, and it does when it is back."""
 
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -164,6 +165,7 @@ def test_a_proxy_that_hears_nothing_keeps_its_replicas_until_it_is_silent_and_th
     told: list[tuple[int, str]] = []
     while _is_live(fleet, "far"):
         told += [_asked(near), _asked(far)]
+        time.sleep(0.02)
     fleet.wait_until_ready("web", "v2", 3)
     told += [_asked(near) for _ in range(20)]
     assert {status for status, _ in told} == {200}, Counter(told)
