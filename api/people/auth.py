@@ -38,7 +38,7 @@ class AtOnce:
 
     @contextmanager
     def place(self, who: str, why: str) -> Iterator[None]:
-        """Take a place until the block ends. Raises TooManyRequestsError when `who` has none left."""
+        """Take a place until the block ends. Raises TooManyRequestsError when the caller has none left."""
         if self._under_way[who] >= self.most:
             raise TooManyRequestsError(f"{why}; ask again in 1 s", seconds=1)
         self._under_way[who] += 1
@@ -227,9 +227,9 @@ class Access:
     async def _looked_up(self, address: str, secret: str, lookup: _Shown) -> Token | None:
         """A token is looked up before anybody is refused, so that a right one is let in while others guess.
 
-        who was let in before                -> at once
-        who guesses from an address of many  -> one look after the other, next to everybody else's
-        whoever else                         -> a few looks at a time
+        a secret that was let in before            -> at once
+        an address that has shown many wrong ones  -> one lookup at a time, next to those of all others
+        any other address                          -> a few lookups at a time
         """
         if secret in self._well_known:
             return await run_in_threadpool(self._find, secret, lookup)
@@ -238,7 +238,7 @@ class Access:
             return await run_in_threadpool(self._find, secret, lookup)
 
     def keep(self, secret: str, token: Token) -> str:
-        """Remember this token: a guesser at the same address, as behind a proxy, holds it up no more."""
+        """Remember this secret, so that others who guess from the same address, as behind a proxy, do not delay it."""
         who = self._well_known[secret] = f"the token {token.name}"
         self._well_known.move_to_end(secret)
         if len(self._well_known) > _MOST_WELL_KNOWN:

@@ -85,8 +85,8 @@ def reached_in_words(view: ReachedView, envoy: str) -> str:
     hosts = [entrance for entrance in view.entrances if entrance.kind is EntranceKind.HOST]
     if not urls:
         return entrances_in_words(view.entrances, view.rules)
-    process_name = f" (or with the host {entrances_in_words(hosts)})" if hosts else ""
-    return f"{', '.join(urls)}{process_name}{rules_in_words(view.rules)}"
+    by_host = f" (or with the host {entrances_in_words(hosts)})" if hosts else ""
+    return f"{', '.join(urls)}{by_host}{rules_in_words(view.rules)}"
 
 
 def silent_parts(signs: SignsOfLife) -> Iterator[str]:
