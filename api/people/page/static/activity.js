@@ -1,4 +1,4 @@
-// What people did in the fleet, the newest first. What is chosen and the place in the list are in the address.
+// What people did in the fleet, newest first. The address keeps the filter and the place in the list.
 import { h, morphChildren } from "./dom.js";
 import { folds } from "./sections/history.js";
 import { ask, isFinal, watch } from "./stream.js";
@@ -10,14 +10,14 @@ const BEGINNING = "1970-01-01T00:00:00Z";
 const chosen = new URLSearchParams(location.search);
 const form = document.getElementById("sift");
 
-/** The address of the same choice, at another place of the list; "": at its beginning. */
+/** The address of the same filter at another place of the list; "" for its beginning. */
 function at(before) {
   const address = new URLSearchParams([...chosen].filter(([name, value]) => name !== "before" && value));
   if (before) address.set("before", before);
   return `/activity${address.size ? `?${address}` : ""}`;
 }
 
-/** A day as the clock here has it, from its beginning to the next one's. */
+/** A day of the local clock, from its beginning to that of the next. */
 function hours(day) {
   const begin = new Date(`${day}T00:00`);
   if (Number.isNaN(begin.getTime())) return { since: BEGINNING };

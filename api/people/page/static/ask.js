@@ -1,4 +1,4 @@
-// The buttons of a page, each of which asks for a reason and shows what it will do before anything is done.
+// The buttons of a page. Each opens a dialog with its plan and a field for the reason, before anything is done.
 import { h } from "./dom.js";
 import { inputs, said } from "./fields.js";
 import { fieldsFrom, sourceOf, valuesOf } from "./inputs/revision.js";
@@ -13,19 +13,19 @@ const plan = document.getElementById("ask-plan");
 const MOST_WAVES = 6;
 const TOO_MANY = 429;
 const TYPING = 600;
-const DANGER = new Set(["destroy"]); // apart from the others, and done only once its name is typed
+const DANGER = new Set(["destroy"]); // shown apart, and done only after the name is typed
 const RISKY = new Set(["abort", "drain", "forget"]);
-/** The dialogs that have a form of their own. */
+/** Dialogs with a form of their own. */
 const FORMS = { "set-freeze": freezeInputs };
-const kept = new Map(); // what was filled in and neither sent nor begun again, by its dialog
+const kept = new Map(); // values that were typed and not sent, by dialog
 let offer = null;
 let typed = null;
 let asking = new AbortController();
 
-/** Whether it is about one host, so that its button is next to that host. */
+/** Whether a button is for one host, and drawn next to it. */
 export const isOfHost = ({ fields }) => fields.some(({ name }) => name === "host");
 
-/** What the server offers this person now, by group. `waitsFor`: the verb that a deployment waits for; `whose`: the host it is beside. */
+/** The buttons that the server offers this person now, by group. `waitsFor`: the verb that a deployment waits for; `whose`: the host of the buttons. */
 export function buttons(offered, waitsFor = "", whose = "") {
   if (!offered.length) return null;
   const kind = (verb) => (verb === waitsFor ? "primary" : DANGER.has(verb) ? "danger" : RISKY.has(verb) ? "risky" : null);
@@ -38,7 +38,7 @@ export function buttons(offered, waitsFor = "", whose = "") {
   return h("div", { class: "buttons", role: "group", "aria-label": whose ? `What you can do with ${whose}` : "What you can do", "data-key": "buttons" }, rows);
 }
 
-/** In the place of buttons that are missing the reasons, and the way past each. */
+/** The reasons of missing buttons, and the way past each. */
 export function missing(absent) {
   if (!absent.length) return null;
   const title = ({ label }) => label.replace(" …", "");
@@ -52,7 +52,7 @@ export function missing(absent) {
   return h("ul", { class: "missing dim", "aria-label": "What you cannot do now", "data-key": "missing" }, [...alike].map(line));
 }
 
-/** Opens the dialog when a button is pressed. `shown(button)`: what the page knows; `refresh()`: read it anew. */
+/** Opens the dialog when a button is pressed. `shown(button)`: what the page knows; `refresh()`: reads it again. */
 export function offerButtons(shown, refresh) {
   document.addEventListener("click", async (event) => {
     const button = event.target.closest("[data-ask]");
@@ -80,7 +80,7 @@ export function offerButtons(shown, refresh) {
   });
 }
 
-/** Says in an open dialog that somebody else was faster, once what it would do is offered no more. */
+/** Says in an open dialog that somebody else was faster, once its command is no longer offered. */
 export function lookAgain(known) {
   if (!dialog.open || !offer.place.startsWith("/deployments/") || offerOf(offer.verb, known)) return;
   const faster = known.records.find(({ result }) => result === "asked");
@@ -88,16 +88,16 @@ export function lookAgain(known) {
   wrong.textContent = `${why}: this is no longer possible.`;
 }
 
-/** The button of a verb: offered, or with what makes it possible all the same. */
+/** The button of a verb: as offered, or the missing one with its way past. */
 export const offerOf = (verb, { offered, missing: absent = [] }) =>
   offered.find((button) => button.verb === verb) ?? absent.find((each) => each.verb === verb)?.button;
 
-/** Who uses a keyboard stays in the page when what was pressed is gone. */
+/** Keeps the keyboard's focus in the page when the pressed button is gone. */
 function keepFocus() {
   if (document.activeElement === document.body) document.getElementById("main").focus();
 }
 
-/** `fixed`: the fields that are decided already, such as the host that the button is next to. */
+/** `fixed`: the fields that are decided already, such as the host of the button. */
 async function open(found, { deployment, document: whole, fixed = {}, choices = {}, failed = new Set() }) {
   const title = found.label.replace(" …", "");
   const name = deployment?.name ?? Object.values(fixed)[0];
@@ -121,8 +121,8 @@ async function open(found, { deployment, document: whole, fixed = {}, choices = 
   const { reason } = form.elements;
   reason.value = left ? left.reason : "";
   offer.isTouched = Boolean(left);
-  reason.required = !fixed.host; // a machine is drained at once, and why is often written elsewhere
-  // pressed twice, or sent again after a break, it is done once
+  reason.required = !fixed.host; // a machine is often drained in a hurry
+  // sent twice, the command is still done once
   form.elements.request_id.value = [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
   wrong.textContent = "";
   plan.replaceChildren();
@@ -134,7 +134,7 @@ async function open(found, { deployment, document: whole, fixed = {}, choices = 
 
 const firstInput = () => [...form.querySelectorAll("#ask-fields > div > :not(details) :is(select, input, textarea)")].find((input) => input.checkVisibility());
 
-/** A text or a table that was typed and not sent is there again when its dialog is opened again. */
+/** Restores typed and unsent values when their dialog is opened again. */
 function keepText() {
   const fields = document.getElementById("ask-fields").firstElementChild;
   if (offer.isTouched && fields?.querySelector("textarea, table")) kept.set(offer.key, { fields, reason: form.elements.reason.value });
@@ -153,7 +153,7 @@ function beginAgain(draw) {
   return note;
 }
 
-/** What there is now: of what a command replaces all of it, else of what must be said. */
+/** The present values: all fields for a command that replaces all of them, else the required ones. */
 async function knownOf({ verb, fields, replaces }, deployment, whole) {
   if (!deployment) return {};
   const now = { ...deployment, ...whole };
@@ -161,13 +161,13 @@ async function knownOf({ verb, fields, replaces }, deployment, whole) {
   return Object.fromEntries(fields.filter((field) => field.is_needed).map(({ name }) => [name, now[name]]));
 }
 
-/** Ends the question that is under way: the server thinks no further about it. */
+/** Cancels the plan that is requested; the server stops computing it. */
 function leavePlan() {
   clearTimeout(typed);
   asking.abort();
 }
 
-/** What the button will do, before it is pressed: asked when a field is left, or nothing was typed for a while. */
+/** Shows the plan of the button, requested when a field loses focus or after a pause in typing. */
 async function showPlan() {
   const asked = said(form, offer);
   if (plan.dataset.asked === asked.toString() && !asking.signal.aborted) return;
@@ -200,7 +200,7 @@ function applied(found) {
   return [h("p", {}, h("strong", {}, found.deployment), `: ${would}`), ...warnings(found.notes), ...(found.waves.length ? planned(found) : [])];
 }
 
-/** On the button that does it, with the revision that is chosen; what is dangerous, or has only failed, is typed first. */
+/** Labels the button with the chosen revision. A dangerous command, or a revision that only failed, needs its name typed first. */
 function sayWhatItDoes() {
   const revision = form.elements.revision?.value || (form.elements.revision ? offer.revision : "");
   const does = offer.does.includes("{revision}") && !revision ? offer.label.replace(" …", "") : offer.does;
@@ -212,7 +212,7 @@ function sayWhatItDoes() {
   place.replaceChildren(...(name ? [confirmation(name)] : []));
 }
 
-/** A field without a name: no command takes it, and without the right word nothing is sent. */
+/** A field without a name, so that it is not sent; without the right word nothing is sent. */
 function confirmation(name) {
   const input = h("input", { id: "ask-confirm", required: true, autocomplete: "off", pattern: name.replaceAll(/[.\-]/g, "\\$&") });
   return h("div", { class: "field" }, h("label", { for: "ask-confirm" }, `Type ${name} to confirm`), input);
@@ -238,7 +238,7 @@ function planned(found) {
 
 const warnings = (sentences) => sentences.map((sentence) => h("p", { class: "warning" }, sentence));
 
-/** A plan, once the one before it is known to be left: a token has one at a time. */
+/** Requests a plan, after the one before has ended: a token has one at a time. */
 async function inTurn(path, body, signal) {
   try {
     return await sent(path, body, signal);
@@ -249,7 +249,7 @@ async function inTurn(path, body, signal) {
   }
 }
 
-/** A form of the page. Throws the document of a refusal. */
+/** Sends a form of the page. Throws the document of a refusal. */
 export async function sent(path, body, signal) {
   const answer = await fetch(path, { method: "POST", body, signal });
   if (!answer.ok) throw await answer.json();

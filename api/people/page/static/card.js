@@ -1,4 +1,4 @@
-// Times as the clock of their reader has them, which are UTC without this script; and what is shown once is copied.
+// Shows times in the reader's time zone (UTC without this script), and copies a secret that is shown once.
 const FORMAT = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 
 for (const time of document.querySelectorAll("time")) {
@@ -7,7 +7,7 @@ for (const time of document.querySelectorAll("time")) {
 document.addEventListener("click", async ({ target }) => {
   const from = document.getElementById(target.dataset?.copy ?? "");
   if (!from) return;
-  getSelection().selectAllChildren(from); // where the browser gives no clipboard, it can be copied from here
+  getSelection().selectAllChildren(from); // without a clipboard, the reader copies the selection
   await navigator.clipboard?.writeText(from.textContent);
   target.textContent = navigator.clipboard ? "Copied" : "Selected";
 });

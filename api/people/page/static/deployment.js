@@ -1,4 +1,4 @@
-// One deployment: what it waits for, its replicas, its rollout on a time line, and what has happened.
+// The page of a deployment: its wait, its replicas, its rollout on a time line, and its history.
 import { buttons, lookAgain, missing, offerButtons } from "./ask.js";
 import { callers } from "./sections/callers.js";
 import { h, morphChildren } from "./dom.js";
@@ -21,7 +21,7 @@ const WHY_PAUSE = 300;
 const PLAN_PAUSE = 1000;
 const REQUESTS_PAUSE = 5000;
 const CALLERS_PAUSE = 10_000;
-const OFFERED_PAUSE = 20_000; // no event tells of a freeze
+const OFFERED_PAUSE = 20_000; // a freeze sends no event
 let isPlanning = false;
 let plannedAt = 0;
 let unprovenAt = 0;
@@ -36,7 +36,7 @@ function made() {
   const { deployment, document, records, cycles, plan } = shown;
   if (!deployment) return [h("p", { class: "why warn" }, shown.fault || "Loading …", meant(shown.near))];
   const past = shown.rollout;
-  const isJudged = past && !past.outcome; // what promotes or aborts is decided by them
+  const isJudged = past && !past.outcome; // the curves decide whether it is promoted or aborted
   return [
     head(deployment, Boolean(shown.callers?.losses)),
     lost(shown.callers?.losses),
@@ -56,7 +56,7 @@ function made() {
   ].filter(Boolean);
 }
 
-/** The deployments whose names are like the one that does not exist. */
+/** Links to deployments with a similar name, where the requested one does not exist. */
 function meant(names) {
   if (!names.length) return null;
   const links = names.map((name) => h("a", { href: `/deployments/${encodeURIComponent(name)}` }, name));
@@ -100,7 +100,7 @@ function take(deployment) {
   soon();
 }
 
-/** A replica of its rollout that failed, or one that is to start. */
+/** Whether starts fail now, so that the log of the last failed replica is offered. */
 const isFailing = ({ failed_starts: starts }) => shown.failed && starts > 0;
 const failedLog = ({ failed_routes: failed, to_revision: to }) => (failed && shown.failed?.revision === to ? logButton(shown.failed, "Log of the replica that failed") : null);
 
@@ -111,7 +111,7 @@ async function readFailed() {
 
 const waits = () => shown.deployment.tone !== "good";
 
-/** Why it waits, decided anew by the server, so asked when what is known here has changed, and not too often. */
+/** Reads why the deployment waits. The server decides it for each request, so the page asks after changes, and not too often. */
 async function readWhy() {
   isAsking = true;
   await new Promise((resolve) => setTimeout(resolve, WHY_PAUSE));
@@ -123,7 +123,7 @@ async function readWhy() {
   soon();
 }
 
-/** The log that the address names, once its replica is known. */
+/** Opens the log that the address names, once its replica is known. */
 function openNamed() {
   const route = named && replica(named);
   if (!route) return;
@@ -149,7 +149,7 @@ async function readCycles(id) {
   if (isNew && !isPlanning) readPlan();
 }
 
-/** Held against its plan by the server, with the requests so far; not at once for each of many steps. */
+/** Reads how the rollout compares with its plan, and its requests so far. Many steps in a row cause one read. */
 async function readPlan() {
   isPlanning = true;
   if (shown.plan) await new Promise((resolve) => setTimeout(resolve, PLAN_PAUSE));
@@ -191,7 +191,7 @@ function note(record) {
   soon();
 }
 
-/** What somebody has asked for may have changed its revisions, and where it is reached; not at once for each of many. */
+/** Reads revisions and entrances again after a command, which may have changed them. Many commands in a row cause one read. */
 async function readDocument() {
   if (isReading) return;
   isReading = true;
@@ -201,7 +201,7 @@ async function readDocument() {
   soon();
 }
 
-/** Whether it began after the one that is shown, and has ended since: nobody saw it under way. */
+/** Whether a rollout began after the shown one and has ended already, so that this page never saw it under way. */
 function isNewer(id) {
   return !shown.rollout || id > shown.rollout.id; // ids begin with the time
 }
@@ -223,20 +223,20 @@ async function refresh() {
     if (last && last.steps !== shown.cycles.at(-1)?.step_no) await readCycles(last.id);
   } catch (error) {
     if (!isFinal(error)) throw error;
-    const { message, values } = await ask(PATH).then(() => error, (own) => own); // of several refusals the one that names others
+    const { message, values } = await ask(PATH).then(() => error, (own) => own); // the refusal that names similar deployments
     Object.assign(shown, { fault: message, near: values?.near?.split(", ") ?? [] });
     soon();
   }
 }
 
-/** What has answered nobody yet is told with counts and a time, which change without anybody telling. */
+/** Reads deployments without a first answer again: their counts and times change without an event. */
 async function readUnproven() {
   unprovenAt = Date.now();
   const found = await insist(() => ask(PATH));
   if (found) take(found);
 }
 
-/** Counted by proxies all the time, whatever happens here. */
+/** Reads the counts of proxies, which change all the time and send no event. */
 async function readCallers() {
   callersAt = Date.now();
   const before = shown.callers;

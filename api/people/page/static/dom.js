@@ -1,12 +1,12 @@
-// Elements made from values, and what is shown brought to what was made: nodes stay, so focus and selection do too.
+// Makes elements from values, and updates shown elements to match them: nodes stay, and so do focus and selection.
 
-// as domain/text/storable.py has them: a browser obeys those that turn the direction of writing, and shows none of the others
+// the list of domain/text/storable.py: some of them turn the direction of writing, the others are invisible
 const UNFIT = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g;
 
-/** The attributes that are read; what is typed and sent stays as it is. */
+/** The attributes that people read; typed and sent values stay as they are. */
 const SHOWN = new Set(["title", "aria-label"]);
 
-/** A text in which such a character is shown as what it is, as [U+202E]. */
+/** The text with each such character by its code, such as [U+202E]. */
 const legible = (text) => text.replace(UNFIT, (character) => `[U+${character.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}]`);
 
 /** An element. Children may be elements, texts, null, or lists of them. */
@@ -14,7 +14,7 @@ export function h(name, attributes = {}, ...children) {
   return filled(document.createElement(name), attributes, children);
 }
 
-/** The same of a drawing. */
+/** An element of a drawing (SVG). */
 export function svg(name, attributes = {}, ...children) {
   return filled(document.createElementNS("http://www.w3.org/2000/svg", name), attributes, children);
 }
@@ -32,17 +32,17 @@ function filled(element, attributes, children) {
   return element;
 }
 
-/** Makes the children of `shown` those of `made`, by their `data-key` where they have one. */
+/** Updates the children of `shown` to those of `made`, matched by `data-key` where they have one. */
 export function morphChildren(shown, made) {
   const focused = document.activeElement;
   children(shown, made);
   if (focused && focused !== document.activeElement && focused.isConnected) focused.focus({ preventScroll: true });
 }
 
-/** Makes one element what another is, and keeps its place. */
+/** Updates one element to match another, at its place. */
 export function morph(shown, made) {
   for (const { name } of [...shown.attributes]) {
-    // whether it is open is what its reader has chosen
+    // the reader has opened or closed it
     if (name !== "open" && !made.hasAttribute(name)) shown.removeAttribute(name);
   }
   for (const { name, value } of made.attributes) {

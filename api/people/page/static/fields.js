@@ -1,12 +1,12 @@
-// The inputs of a dialog: one for each field of a command, as the server says what it takes.
+// The inputs of a dialog: one for each field of a command, as the server describes them.
 import { h } from "./dom.js";
 import { control, isComposite, isProminent } from "./inputs/composite.js";
 import { filePicker, framed, inputOf } from "./inputs/leaf.js";
 import { templateInputs } from "./inputs/template.js";
 
-const readers = new WeakMap(); // of what holds further fields
+const readers = new WeakMap(); // by the element that holds further fields
 
-/** Everything that is asked: what must be said or is set, and the rest folded. `choices`: names of things with their words. */
+/** All inputs: required and set fields first, the rest folded. `choices`: existing names with their descriptions. */
 export function inputs({ fields, replaces }, known, choices) {
   const isFirst = (field) => field.is_needed || field.isFirst || (isComposite(field) && !replaces) || (replaces && isProminent(field, known[field.name]));
   const [first, others] = [fields.filter(isFirst), fields.filter((field) => !isFirst(field))];
@@ -30,7 +30,7 @@ function asked(field, value, choices) {
   return [templates, framed(field, input, { beside: templates ? null : filePicker(input) })];
 }
 
-/** What was filled in, as the server reads it; what is shown and was emptied is null where it would not be otherwise. */
+/** The values as the server reads them. A field that was emptied is null unless null is its default. */
 export function said(form, { fields, replaces }) {
   const data = new URLSearchParams(new FormData(form));
   for (const { name, kind, default: usual } of fields) {

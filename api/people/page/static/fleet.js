@@ -1,4 +1,4 @@
-// The list of deployments: what loses requests on top, then what waits for a person and what is in trouble, the others by name.
+// The list of deployments: those that lose requests on top, then those that wait for a person or are in trouble, then all others.
 import { buttons, isOfHost, offerButtons } from "./ask.js";
 import { h, morph, morphChildren } from "./dom.js";
 import { drawCounts, kindOf } from "./sections/counts.js";
@@ -14,7 +14,7 @@ const REST = 500;
 const deployments = new Map();
 const rows = new Map();
 const changedNames = new Set();
-const FRAME = 8; // milliseconds of drawing, so that what is pressed meanwhile is answered at once
+const FRAME = 8; // milliseconds of drawing, so that the page answers clicks at once
 const SETTINGS_PAUSE = 30_000;
 const COUNT_PAUSE = 100; // while there is more to draw
 let isDrawing = false;
@@ -25,7 +25,7 @@ let only = asked.get("only") ?? "";
 let order = orderOf(asked.get("sort") ?? "");
 filter.value = asked.get("q") ?? "";
 let isRead = false;
-let steered = ""; // in whose row a button was pressed
+let steered = ""; // the deployment in whose row a button was pressed
 const maySteer = document.body.dataset.role !== "viewer";
 const LOSSES_PAUSE = 10_000;
 const shown = { offered: [], deployment: null };
@@ -52,7 +52,7 @@ function row(deployment) {
   );
 }
 
-/** A deployment that loses requests counts as failing, whatever its state. */
+/** The deployment for the counts: one that loses requests counts as failing, whatever its state. */
 const counted = (deployment) => (losses.has(deployment.name) ? { ...deployment, tone: "bad" } : deployment);
 
 function isShown(deployment) {
@@ -63,19 +63,19 @@ function isShown(deployment) {
   return text.includes(wanted);
 }
 
-/** Requests that fail come first, whatever else there is to say. */
+/** The list of a deployment: failing requests come before everything else. */
 function listOf({ name, waits_for, tone }) {
   if (losses.has(name)) return "losing";
   if (waits_for) return "waiting";
   return tone === "bad" ? "trouble" : "rest";
 }
 
-/** What has changed, as much of it as a frame has time for. */
+/** Draws changed rows, as many as a frame has time for. */
 function draw() {
   const began = performance.now();
   for (const name of changedNames) {
     if (performance.now() - began > FRAME) break;
-    changedNames.delete(name); // first, so that one that cannot be drawn holds up no other
+    changedNames.delete(name); // first, so that a row that fails does not block the others
     drawRow(name);
   }
   if (changedNames.size && began - countedAt < COUNT_PAUSE) return;
@@ -131,13 +131,13 @@ function count() {
   else none.textContent = `None of ${deployments.size} is shown, since only ${among} is chosen.`;
 }
 
-/** Shows only this kind, or all again; its address says so too. */
+/** Filters the list by this kind, or shows all again; the address keeps it. */
 function choose(kind) {
   only = kind === only ? "" : kind;
   sift();
 }
 
-/** In the order of a column, or the other way round; its address says so too. */
+/** Sorts by a column, or in reverse; the address keeps it. */
 function sortBy(by) {
   order = { by, isDown: by === order.by && !order.isDown };
   drawColumns(order);
@@ -145,7 +145,7 @@ function sortBy(by) {
   sift();
 }
 
-/** Goes to the only deployment that is left. */
+/** Opens the only deployment that the filter leaves. */
 function openOnly() {
   const left = [...rows.values()].filter((element) => !element.hidden);
   if (left.length === 1) left[0].querySelector("a").click();
@@ -186,7 +186,7 @@ async function refresh(done) {
     }
     path = next && `/v1/deployments?limit=${REST}&cursor=${encodeURIComponent(next)}`;
   }
-  for (const known of before) { // not one that was made while the list was read
+  for (const known of before) { // except those that were created while the list was read
     if (seen.has(known.name) || deployments.get(known.name) !== known) continue;
     deployments.delete(known.name);
     soon(known.name);
@@ -196,14 +196,14 @@ async function refresh(done) {
   if (!isDrawing) goBack(rows);
 }
 
-/** What has answered nobody yet is told with counts and a time, which change without anybody telling. */
+/** Reads deployments without a first answer again: their counts and times change without an event. */
 function readUnproven() {
   for (const { name, unproven } of deployments.values()) {
     if (unproven) insist(() => ask(`/v1/deployments/${encodeURIComponent(name)}`).then(take));
   }
 }
 
-/** Counted by proxies all the time, and told by no event. */
+/** Reads the deployments that lose requests: proxies count all the time, and no event says so. */
 async function readLosses() {
   const found = await insist(() => ask("/v1/losing"));
   const before = losses;
@@ -215,7 +215,7 @@ async function readLosses() {
 }
 
 const fixedBy = ({ ask: verb, name }) => (name ? { [ENDS[verb]]: name } : {});
-/** What a button can do: of the deployment in whose row it is, or of the fleet. */
+/** What a button can do for the deployment of its row, or for the fleet. */
 async function known({ dataset }) {
   const { of: name } = dataset;
   steered = name ?? "";
@@ -224,7 +224,7 @@ async function known({ dataset }) {
   return { offered: items, missing, deployment: deployments.get(name) };
 }
 
-/** What may be done on the list now: there may be something to remove since. */
+/** Reads the buttons of the list again: there may be more to remove. */
 const readOffered = () => insist(async () => {
   const offered = (await ask("/v1/offered")).items.filter((button) => !isOfHost(button));
   shown.offered = [...await newDeployment(offered, (name) => deployments.has(name)), ...offered];
@@ -253,5 +253,5 @@ setInterval(() => {
   readUnproven();
 }, 5000);
 setInterval(() => document.visibilityState === "visible" && readLosses(), LOSSES_PAUSE);
-setInterval(() => document.visibilityState === "visible" && readSettings(shown.offered), SETTINGS_PAUSE); // no event tells of them
+setInterval(() => document.visibilityState === "visible" && readSettings(shown.offered), SETTINGS_PAUSE); // they send no events
 follow((kind, document) => kind === "deployment" && take(document), refresh);

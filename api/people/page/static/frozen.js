@@ -1,21 +1,21 @@
-// A strip on every page while a freeze is on: for what, until when and why.
+// The strip on every page during a freeze: its deployments, its end, and its reason.
 import { h, morphChildren } from "./dom.js";
 import { ask } from "./stream.js";
 import { clock } from "./words.js";
 
-const PAUSE = 30_000; // no event tells of freezes
+const PAUSE = 30_000; // freezes send no event
 
-/** What a freeze is for. */
+/** The deployments and groups of a freeze. */
 export const over = ({ deployments, groups }) =>
   [...deployments, ...groups.map((group) => `the group ${group}`)].join(", ") || "all deployments";
 
-/** `freezes`: as `/v1/freezes` has them. */
+/** `freezes`: the items of `/v1/freezes`. */
 export function drawFrozen(freezes) {
   const strip = (freeze) => h("p", { class: "why warn", "data-key": freeze.name }, h("strong", {}, `Frozen: ${over(freeze)} until `, clock(freeze.frozen_until)), freeze.reason ? ` (${freeze.reason})` : "");
   morphChildren(document.getElementById("frozen"), h("div", {}, freezes.filter((freeze) => freeze.frozen_until).map(strip)));
 }
 
-/** What cannot be read stays as it was; who is not for all deployments sees none. */
+/** Reads and draws the freezes. A failed read changes nothing; a token of some deployments may not read them. */
 async function read() {
   if (document.visibilityState !== "visible") return;
   const found = await ask("/v1/freezes").catch(() => null);

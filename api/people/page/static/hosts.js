@@ -1,4 +1,4 @@
-// The hosts that replicas run on: whether each is seen, what runs there, and what is wrong with it, which stands on top.
+// The hosts: signs of life, replicas, and faults, with faulty hosts on top.
 import { buttons, isOfHost, offerButtons } from "./ask.js";
 import { h, morphChildren } from "./dom.js";
 import { ask, insist, isFinal, watch } from "./stream.js";
@@ -56,12 +56,12 @@ function row(host) {
   );
 }
 
-/** Whether it would change something now; the server decides whether it is done. */
+/** Whether the command would change something now; the server has the last word. */
 function suits(verb, { state, drained_at: drained }) {
   return { drain: !drained, undrain: drained, forget: state === "down" }[verb];
 }
 
-/** How much of each kind is held, and by whom: "gpu 2 of 4: 0 web, 1 web". */
+/** The used devices of each kind, with their owners: "gpu 2 of 4: 0 web, 1 web". */
 function devices({ resources, held }) {
   const kinds = Object.keys(resources).sort().map((kind) => {
     const own = held.filter((each) => each.kind === kind);
@@ -72,7 +72,7 @@ function devices({ resources, held }) {
   return kinds.length ? h("span", { class: "dim" }, kinds.join("; ")) : null;
 }
 
-/** "device 1: 11 GB used by no replica", for each device that somebody else uses. */
+/** "device 1: 11 GB used by no replica", for each device that another program uses. */
 function others({ memory_of_others: memory }) {
   const used = Object.values(memory).flatMap(Object.entries);
   const words = used.map(([device, gigabytes]) => `device ${device}: ${Math.round(gigabytes)} GB used by no replica`);

@@ -1,4 +1,4 @@
-// A link that logs in once: its secret is in the fragment, which is sent by the form alone, and by no link of another site.
+// A link that logs in once. Its secret is in the fragment, which only this form sends, and no link of another site.
 const secret = new URLSearchParams(location.hash.slice(1)).get("link");
 const input = document.querySelector("[name=link]");
 

@@ -1,4 +1,4 @@
-// A rollout on a page of its own, under way or ended, or what its receipt keeps of one that is forgotten.
+// The page of a rollout, under way or ended, or from its receipt alone once its rows are deleted.
 import { h, morphChildren } from "./dom.js";
 import { curves } from "./sections/evidence.js";
 import { receiptCard } from "./sections/receipt.js";
@@ -45,7 +45,7 @@ async function read() {
   return { deployment, kept, rollout: found, cycles, plan, evidence, log: await failedLog(found) };
 }
 
-/** What is there; null of a rollout whose rows are cut: its receipt outlives them. */
+/** The answer; null if the rows of the rollout are deleted, which its receipt outlives. */
 async function unlessForgotten(path) {
   try {
     return await ask(path);
@@ -55,7 +55,7 @@ async function unlessForgotten(path) {
   }
 }
 
-/** The way to the log of its replica that failed last; nothing for who may read none. */
+/** A link to the log of the replica that failed last; null without permission. */
 async function failedLog({ failed_routes: failed, to_revision: to }) {
   if (!failed || document.body.dataset.logs !== "shown") return null;
   const { last_failed: route } = await ask(`/v1/deployments/${encodeURIComponent(NAME)}/routes`);
@@ -63,7 +63,7 @@ async function failedLog({ failed_routes: failed, to_revision: to }) {
   return h("a", { href: `/deployments/${encodeURIComponent(NAME)}?log=${route.id}` }, "Log of the replica that failed");
 }
 
-/** As the rows would have it. */
+/** The rollout of a receipt, in the form of its rows. */
 function ofReceipt({ from, to, policy, waves, requests, failed_replicas: failed, ...rest }) {
   const moves = (wave) => ["create", "promote", "drain", "park"].filter((what) => wave[what]).map((what) => `${what} ${wave[what]}`).join(", ");
   return {
@@ -74,7 +74,7 @@ function ofReceipt({ from, to, policy, waves, requests, failed_replicas: failed,
   };
 }
 
-/** Reads anew; not at once for each of many changes. */
+/** Reads again. Many changes in a row cause one read. */
 async function again() {
   if (isAsked) return;
   isAsked = true;

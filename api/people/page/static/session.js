@@ -1,10 +1,10 @@
-// What becomes of the page when its session is over: who has typed something logs in beside it, and presses again.
+// Handles the end of the session. A person who has typed something logs in in another tab, and presses the button again.
 import { h } from "./dom.js";
 
 const PAUSE = 2000;
 let renewal = null;
 
-/** Ends when there is a session again; a page without an open dialog asks for a token instead. */
+/** Resolves when there is a session again. Without an open dialog the page loads again, and asks for a login. */
 export function loggedOut() {
   renewal ??= renew().finally(() => {
     renewal = null;
@@ -31,7 +31,7 @@ async function renew() {
   }
 }
 
-/** The token of the forms of the new session; null while there is none. Another person's page is loaded anew. */
+/** The form token of the new session; null until there is one. For another person the page loads again. */
 async function formToken() {
   const answer = await fetch(location.href, { redirect: "manual" }).catch(() => null);
   if (!answer?.ok) return null;

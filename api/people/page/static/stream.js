@@ -1,4 +1,4 @@
-// One stream of events for all tabs of a browser: who holds the lock listens, and tells the others.
+// One stream of events for all tabs of a browser: the tab with the lock listens, and forwards to the others.
 //
 //   tab 1  holds the lock ──── GET /v1/events ────▶ server
 //     └── BroadcastChannel ──▶ tab 2, tab 3, ...   (a hidden tab neither listens nor holds the lock)
@@ -7,9 +7,9 @@ import { loggedOut } from "./session.js";
 const CHANNEL = "rollway-events";
 const LOCK = "rollway-stream";
 const PAUSE = 1000;
-const UNTOLD_PAUSE = 5000; // where no event comes
-const SILENCE = 9000; // the server says each 4 s that it is still there
-const PATIENCE = 40000; // with a read
+const UNTOLD_PAUSE = 5000; // for pages without events
+const SILENCE = 9000; // the server sends a sign of life every 4 s
+const PATIENCE = 40000; // for a read
 const HOUR = new Intl.DateTimeFormat(undefined, { timeStyle: "short" });
 
 /** Calls `changed(kind, document)` for each event, and `refresh()` whenever events may have been missed. */
@@ -48,7 +48,7 @@ export function follow(changed, refresh) {
     const lead = (lock) => {
       own.leads = lock !== null;
       if (own.leads) return listen(own.signal, () => last, tell, refresh);
-      refreshAgain(refresh, own.signal); // not waited for: who leads may leave meanwhile
+      refreshAgain(refresh, own.signal); // not awaited: the leading tab may close meanwhile
       return undefined;
     };
     channel.postMessage({ asks: true });
@@ -63,7 +63,7 @@ export function follow(changed, refresh) {
   wake();
 }
 
-/** Calls `refresh()` now and again while the page is looked at: for what no event tells of. */
+/** Calls `refresh()` regularly while the page is visible, for changes that send no event. */
 export function watch(refresh) {
   isWhole();
   let isAsking = false;
@@ -80,7 +80,7 @@ export function watch(refresh) {
   look();
 }
 
-/** The page's script is here with all that it imports: the page loads itself again otherwise (shell.html). */
+/** All scripts of the page have come. Otherwise the timer in its HTML loads the page again. */
 const isWhole = () => clearTimeout(window.again);
 
 async function refreshAgain(refresh, signal) {
@@ -96,12 +96,12 @@ async function refreshAgain(refresh, signal) {
   }
 }
 
-/** Whether who asks again is told the same. */
+/** Whether the same request would be refused again. */
 export function isFinal({ status }) {
   return status >= 400 && status < 500 && status !== 429;
 }
 
-/** Calls `work` until it succeeds: what is not read now would else be shown as it was until the next change. */
+/** Calls `work` until it succeeds. Otherwise the page would show old values until the next change. */
 export async function insist(work) {
   for (;;) {
     try {
@@ -117,7 +117,7 @@ async function listen(signal, last, tell, refresh) {
   for (let isFirst = true; !signal.aborted; isFirst = false) {
     const attempt = new AbortController();
     const cut = () => attempt.abort();
-    window.addEventListener("offline", cut); // an open stream says nothing of it
+    window.addEventListener("offline", cut); // an open stream does not end by itself then
     try {
       const headers = last() ? { "last-event-id": last() } : {};
       const answer = await within(SILENCE, fetch("/v1/events", { headers, signal: AbortSignal.any([signal, attempt.signal]) }));
@@ -153,7 +153,7 @@ async function read(stream, tell) {
   }
 }
 
-/** Rejects when nothing has come for so long: a connection may be dead without anybody having closed it. */
+/** Rejects after this time, since a dead connection is not always closed. */
 function within(milliseconds, promise) {
   let timer;
   const silence = new Promise((_, reject) => {
@@ -182,7 +182,7 @@ function show(state) {
   document.body.classList.toggle("stale", state !== "live");
 }
 
-/** A read of the API. Who has no token any more logs in again. */
+/** Reads from the API. Without a valid session the page asks for a login. */
 export async function ask(path) {
   const answer = await fetch(path, { signal: AbortSignal.timeout(PATIENCE) });
   if (answer.status === 401) loggedOut();

@@ -1,7 +1,7 @@
-// Replicas, times and states as people read them.
+// Replicas, times and states in words.
 import { h } from "./dom.js";
 
-/** The pictures of the house: a shape and a word for each. */
+/** The states of replicas: a shape and a word for each. */
 const SHAPES = {
   "■": ["healthy", "healthy"],
   "□": ["idle", "healthy, without traffic"],
@@ -17,12 +17,12 @@ const CALENDAR = new Intl.DateTimeFormat(undefined, { dateStyle: "short", timeSt
 const CLOCK = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
 const DAY = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", hour: "numeric", minute: "2-digit" });
 const YEAR = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
-/** A telephone: what is long is folded. */
+/** A phone: long sections are folded. */
 export const NARROW = matchMedia("(max-width: 34rem)");
 const HOUR = 3_600_000;
 let ahead = 0;
 
-/** The server's clock counts: `now` is what it said just now. */
+/** Sets the clock. The server's time counts: `now` is its newest answer. */
 export function setClock(now) {
   ahead = Date.parse(now) - Date.now();
 }
@@ -31,7 +31,7 @@ export function now() {
   return Date.now() + ahead;
 }
 
-/** Whether what was read of a deployment is older than what is known: answers and events may overtake each other. */
+/** Whether an answer about a deployment is older than the known one: answers and events may overtake each other. */
 export function isOlder(read, known) {
   if (read.id !== known.id) return read.created_at < known.created_at;
   if (read.version !== known.version) return read.version < known.version;
@@ -47,7 +47,7 @@ export function shape(symbol) {
   return h("i", { class: `shape ${(SHAPES[symbol] ?? SHAPES["?"])[0]}`, "aria-hidden": "true" });
 }
 
-/** A picture such as ■■|◇ in shapes, with the same in words for who cannot see them. */
+/** A picture such as ■■|◇ in shapes, with the same in words for screen readers. */
 export function picture(drawn, words = true) {
   const [left, right] = drawn.includes("|") ? drawn.split("|") : ["", drawn];
   const said = drawn.includes("|") ? `old: ${counted(left)}; new: ${counted(right)}` : counted(drawn);
@@ -68,7 +68,7 @@ function counted(symbols) {
   return counts.join(", ") || "none";
 }
 
-/** What each shape means. */
+/** The legend of the shapes. */
 export function legend() {
   return Object.entries(SHAPES)
     .filter(([symbol]) => symbol !== "?")
@@ -86,15 +86,15 @@ export function duration(milliseconds) {
   return `${seconds} s`;
 }
 
-/** 4.2 s, and no more exactly than seconds above ten. */
+/** 4.2 s; whole seconds above ten. */
 export const tenths = (milliseconds) => (milliseconds < 10000 ? `${(milliseconds / 1000).toFixed(1)} s` : duration(milliseconds));
 
-/** The greatest unit alone. */
+/** The largest unit alone: 5 min. */
 export function roughly(milliseconds) {
   return duration(milliseconds).split(" ").slice(0, 2).join(" ");
 }
 
-/** How long ago, counted on by `tick`. `words`: "ago", "left" or nothing. */
+/** A duration that `tick` keeps up to date. `words`: "ago", "left" or nothing. */
 export function since(at, words = "", attributes = {}) {
   const element = h("time", { ...attributes, datetime: at, "data-words": words, title: CALENDAR.format(new Date(at)) });
   element.append(told(at, words));
@@ -107,7 +107,7 @@ function told(at, words) {
   return `${words ? roughly(span) : duration(span)}${words ? ` ${words}` : ""}`;
 }
 
-/** What the clock shows then, with the day where that is not today, or the day alone where that is in another year. */
+/** The local time, with the day unless it is today, or the day alone in another year. */
 export function clock(at) {
   const [date, today] = [new Date(at), new Date(now())];
   const isOfYear = date.getFullYear() === today.getFullYear();
@@ -115,7 +115,7 @@ export function clock(at) {
   return h("time", { class: "clock", datetime: at, title: CALENDAR.format(date) }, format.format(date));
 }
 
-/** Brings what counts time up to date, of what is in view. */
+/** Updates the durations that are in view. */
 export function tick() {
   for (const element of document.querySelectorAll("time[data-words]")) {
     if (!element.checkVisibility({ contentVisibilityAuto: true })) continue;
@@ -124,13 +124,13 @@ export function tick() {
   }
 }
 
-/** The last digits of an id, as commands take it. */
+/** The last digits of an id, which commands accept. */
 export const shortId = (id) => id.replaceAll("-", "").slice(-8);
 
-/** Its revisions, as the server says what serves. */
+/** The revisions that serve. */
 export const revisionWords = (deployment) => deployment.runs || (deployment.lifecycle === "destroyed" ? "" : "none yet");
 
-/** The last rollout, for an hour after it went back; nothing otherwise. */
+/** The last rollout, for an hour after it was rolled back; otherwise nothing. */
 export function rolledBack({ rolled_back: back }) {
   if (!back || now() - Date.parse(back.at) > HOUR) return null;
   return h("span", { class: "badge bad", title: back.reason }, `${back.revision} rolled back `, since(back.at, "ago"));
@@ -141,7 +141,7 @@ export function serving(deployment) {
   return `${healthy.length}/${deployment.desired_replicas}`;
 }
 
-/** For who listens rather than looks. */
+/** Announces a text to screen readers. */
 export function say(sentence) {
   document.getElementById("said").textContent = sentence;
 }

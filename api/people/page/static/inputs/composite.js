@@ -1,25 +1,25 @@
-// The inputs of fields that hold others: settings, lists of them, and names with their values.
+// The inputs of composite fields: settings, lists of settings, and names with values.
 import { h } from "../dom.js";
 import { isSame, labelOf, leaf, meaningOf } from "./leaf.js";
 
-const FIRST = new Set(["command", "env", "health_check", "hosts", "path_prefix"]); // what people change
+const FIRST = new Set(["command", "env", "health_check", "hosts", "path_prefix"]); // the fields that people change most
 const HOLDING = new Set(["values", "items", "variables"]);
 const MASK = "***";
 
-/** Whether a field is drawn from the fields that it holds. */
+/** Whether a field is drawn by its inner fields. */
 export const isComposite = ({ kind, fields }) => kind === "variables" || (HOLDING.has(kind) && fields.length > 0);
 
-/** Whether a field is to be seen at once: it must be said, or is not as it is by itself. */
+/** Whether a field is shown unfolded: it is required, or has no default value. */
 export const isProminent = (field, value) => field.is_needed || FIRST.has(field.name) || (value !== undefined && !isSame(value, field.default));
 
-/** A field with its element and `read`, which says it as YAML in one line; undefined: nothing, so that its default counts. */
+/** A field: its element, and `read()`, its value as YAML in one line, or undefined for the default. */
 export function control(field, value, id) {
   if (!isComposite(field)) return leaf(field, value, id);
   return { values: settings, items, variables }[field.kind](field, value, id);
 }
 
 function settings(field, value, id) {
-  const hasNull = field.may_be_null && !field.when; // the choice beside it says whether there is one
+  const hasNull = field.may_be_null && !field.when; // the choice next to it says whether there is one
   const isOn = value === undefined ? field.default !== null : value !== null;
   const inner = parts(field.fields, value ?? {}, id, hasNull || Boolean(field.when));
   const turn = hasNull ? h("input", { type: "checkbox", id, checked: isOn }) : null;
@@ -35,7 +35,7 @@ function settings(field, value, id) {
   return { element: h("fieldset", {}, legend, body), read };
 }
 
-/** The fields of one thing: those that are set, the others folded; and of those for a choice beside them only its own. `isOpen`: folds nothing. */
+/** The fields of one object: set ones first, the others folded; of those that depend on a choice, only its own. `isOpen`: folds none. */
 function parts(fields, value, id, isOpen = false) {
   const choiceOf = (field) => field.when.split("=");
   const isChosen = (field) => !field.when || (value[choiceOf(field)[0]] ?? defaultOf(fields, choiceOf(field)[0])) === choiceOf(field)[1];
@@ -97,7 +97,7 @@ function items(field, value, id) {
   return { element: h("fieldset", {}, h("legend", {}, labelOf(field)), h("span", { class: "dim" }, meaningOf(field)), list, more), read };
 }
 
-/** Names with texts, one row each. A masked value stays what it is unless something is typed over it. */
+/** Names with texts, one row each. A masked value is kept unless it is typed over. */
 function variables(field, value, id) {
   const takesSecrets = field.fields.length > 0;
   const body = h("tbody", {});
@@ -138,5 +138,5 @@ function variables(field, value, id) {
   return { element: h("fieldset", {}, h("legend", { id: `${id}-head` }, labelOf(field)), h("span", { class: "dim" }, meaningOf(field)), h("table", { class: "variables", "aria-labelledby": `${id}-head` }, head, body), more), read };
 }
 
-/** What was removed has changed the form as what is typed does. */
+/** Treats a removed row as a change of the form, as typing is. */
 const changed = (element) => element.dispatchEvent(new Event("input", { bubbles: true }));

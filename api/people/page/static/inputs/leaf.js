@@ -1,4 +1,4 @@
-// The input of a field with one value, its label and its meaning, and how the value is written as YAML.
+// The input of a field with one value: its label, its meaning, and its value as YAML.
 import { h } from "../dom.js";
 
 const LABELS = {
@@ -15,7 +15,7 @@ export function labelOf({ name, unit, label }) {
   return `${words[0].toUpperCase()}${words.slice(1)}${unit ? `, in ${unit}` : ""}`;
 }
 
-/** What a field means, for who reads and does not write it. */
+/** The meaning of a field, as plain text. */
 export const meaningOf = ({ meaning }) => meaning.replaceAll("`", "");
 
 /** An input with its label and its meaning. */
@@ -26,7 +26,7 @@ export function framed(field, input, { beside = null, label = labelOf(field) } =
   return h("div", { class: `field${field.kind === "boolean" ? " flag" : ""}` }, field.kind === "boolean" ? [input, name] : [name, input], beside, means);
 }
 
-/** The input alone. `choices`: the names that exist of what it names. */
+/** The input alone. `choices`: the existing names that it may take. */
 export function inputOf(field, attributes, value, choices = new Map()) {
   const shared = { ...attributes, "aria-describedby": `${attributes.id}-means` };
   const list = field.choices.length ? field.choices : [...choices.keys()];
@@ -69,15 +69,15 @@ function hint({ example, default: usual, may_be_null: mayBeNull }) {
   return shown === null || shown === "" || typeof shown === "object" ? null : String(shown);
 }
 
-/** As a shell reads it. */
+/** Quoted for a shell. */
 export const quoted = (word) => (/^[\w@%+=:,./{}-]+$/.test(word) ? word : `'${word.replaceAll("'", `'"'"'`)}'`);
 
-/** Whether two values are the same, as JSON has them. */
+/** Whether two values are equal as JSON. */
 export const isSame = (one, other) => JSON.stringify(one ?? null) === JSON.stringify(other ?? null);
 
-/** A field within others: its row, and what it says as YAML in one line; undefined: nothing, so that its default counts. */
+/** An inner field: its row, and its value as YAML in one line, or undefined for the default. */
 export function leaf(field, value, id) {
-  const hasNull = field.may_be_null && field.default !== null; // emptied it is null, and not its default
+  const hasNull = field.may_be_null && field.default !== null; // emptied, it is null and not its default
   const known = hasNull && value === undefined ? field.default : value;
   const isSet = !isSame(known, field.default);
   const input = inputOf(field, { id }, isSet || hasNull || field.kind === "boolean" ? known : undefined);
@@ -86,7 +86,7 @@ export function leaf(field, value, id) {
   const before = inner.value;
   const read = () => {
     if (field.kind === "boolean") return inner.checked === Boolean(field.default) ? undefined : String(inner.checked);
-    if (inner.value === before && (isSet || !field.is_needed)) return isSet ? JSON.stringify(known) : undefined; // exactly as it was
+    if (inner.value === before && (isSet || !field.is_needed)) return isSet ? JSON.stringify(known) : undefined; // unchanged
     if (inner.value === "") return hasNull ? "null" : undefined;
     return written(field, inner.value);
   };
@@ -111,7 +111,7 @@ function dropped(area) {
   return area;
 }
 
-/** Chooses a file in place of pasting it. */
+/** Lets a person choose a file instead of pasting it. */
 export function filePicker(area) {
   const picker = h("input", { type: "file", accept: ".yaml,.yml,.json", "aria-label": "A file" });
   picker.addEventListener("change", () => picker.files.length && take(area, picker.files[0]));

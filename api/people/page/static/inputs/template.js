@@ -1,11 +1,11 @@
-// The beginning of a new deployment: a template's text, and beside it the fields that stand in lines of their own.
+// The form of a new deployment: a template's text, and next to it inputs for the fields that have a line of their own.
 import { h } from "../dom.js";
 import { framed, inputOf } from "./leaf.js";
 
 const PLAIN = /^[A-Za-z/][\w./{}@%=+:~-]*( [\w./{}@%=+:~-]+)*$/;
 const NO_TEXT = /^(true|false|yes|no|on|off|null|y|n)$/i;
 
-/** The choice of a template and its fields, which write into `area` and read from it. `isTaken(name)`: a deployment has it. */
+/** The choice of a template, and its inputs, which write into `area` and read from it. `isTaken(name)`: whether the name is in use. */
 export function templateInputs(templates, area, isTaken) {
   const texts = new Map();
   const typed = new Map();
@@ -25,7 +25,7 @@ export function templateInputs(templates, area, isTaken) {
     });
     return framed(field, input, { label });
   };
-  /** What the text says, wherever it was typed. */
+  /** Updates the inputs from the text. */
   const read = () => {
     for (const input of fields.querySelectorAll("[data-line]")) {
       const text = area.value.split("\n").find((each) => each.startsWith(input.dataset.line));
@@ -51,7 +51,7 @@ export function templateInputs(templates, area, isTaken) {
   return h("div", {}, h("div", { class: "field" }, h("label", { for: "ask-template" }, "Template"), choice, means), fields);
 }
 
-/** web, else web-2, and so on: the first name that nobody has. */
+/** The first free name: web, web-2, and so on. */
 function free(name, isTaken) {
   for (let number = 1; ; number += 1) {
     const candidate = number === 1 ? name : `${name}-${number}`;
@@ -59,13 +59,13 @@ function free(name, isTaken) {
   }
 }
 
-/** A value as YAML has it in one line. */
+/** A value as YAML in one line. */
 function scalar(value) {
   if (/^\d+$/.test(value)) return value;
   return PLAIN.test(value) && !NO_TEXT.test(value) && !value.includes(": ") && !value.endsWith(":") ? value : JSON.stringify(value);
 }
 
-/** What a value in one line of YAML says. */
+/** The value of one line of YAML. */
 function plain(text) {
   if (!text.startsWith('"')) return text.trim();
   try {

@@ -1,10 +1,10 @@
-// What callers got within the last hour, as curves: requests, failures, and how long the first byte took.
+// The last hour as callers saw it: curves of requests, failures, and time to the first byte.
 import { h } from "../dom.js";
 import { chart, curve } from "./evidence.js";
 
 const KNOWN_SECONDS = 20;
 
-/** The section; nothing while nobody asks, or no proxy tells. `found`: as `/v1/deployments/NAME/requests` has it. */
+/** The section; null without requests or reports of proxies. `found`: the answer of `/v1/deployments/NAME/requests`. */
 export function callers(found) {
   const points = (found?.minutes ?? []).filter((minute) => minute.seconds > KNOWN_SECONDS);
   if (!points.some((minute) => minute.per_second > 0)) return null;

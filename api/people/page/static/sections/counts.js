@@ -1,12 +1,12 @@
-// How many deployments there are of each kind: a button each, which shows these alone.
+// The number of deployments of each kind: a button for each kind, which filters the list by it.
 import { h, morphChildren } from "../dom.js";
 
-const FAIL = "fail"; // no word that a deployment stands with
+const FAIL = "fail"; // no deployment has this as its state
 
-/** What it is counted as: what fails or goes back is one sum. */
+/** The kind that a deployment counts as: failing ones and those on the way back are one kind. */
 export const kindOf = ({ tone, word }) => (tone === "bad" ? FAIL : word);
 
-/** Draws them, what fails first. `only`: the kind that is shown alone, if one is. Returns what its button says. */
+/** Draws the buttons, failures first. `only`: the kind that filters the list, if any. Returns the text of its button. */
 export function drawCounts(deployments, only) {
   const kinds = new Map(only ? [[only, { tone: only === FAIL ? "bad" : "rests", count: 0 }]] : []);
   for (const deployment of deployments) {

@@ -1,10 +1,10 @@
-// The evidence of a judged canary as curves: what was sent, what failed, and how near the judge is to either verdict.
+// The evidence of a judged canary as curves: requests, failures, and how near the judge is to either verdict.
 import { h, svg } from "../dom.js";
 import { duration } from "../words.js";
 
 const [WIDTH, HEIGHT, TOP, FOOT] = [300, 120, 8, 16];
 
-/** The section; nothing before there are two points. `evidence`: as `/v1/rollouts/ID/evidence` has it. */
+/** The section; null with fewer than two points. `evidence`: the answer of `/v1/rollouts/ID/evidence`. */
 export function curves(evidence) {
   if (!evidence || evidence.points.length < 2) return null;
   const { points, compared_with: other, harm_limit: harm, good_limit: good } = evidence;
@@ -34,10 +34,10 @@ export function curves(evidence) {
   );
 }
 
-/** `value`: of a point; null where there is none. */
+/** `value(point)`: its height, or null for a gap. */
 export const curve = (name, kind, value) => ({ name, kind, value });
 
-/** Curves over points in time. `start`: what stands under the first one. */
+/** Curves over points in time. `start`: the label below the first point. */
 export function chart(points, title, said, drawn, start = "0 s", end = duration(Date.parse(points.at(-1).at) - Date.parse(points[0].at))) {
   const [first, last] = [Date.parse(points[0].at), Date.parse(points.at(-1).at)];
   const highest = Math.max(...drawn.flatMap(({ value }) => points.map(value)), 1);

@@ -1,4 +1,4 @@
-// The form of a freeze: how long it lasts, by a choice or in the words of a clock here; what is sent are hidden inputs.
+// The form of a freeze: its length by a choice, or its times by the local clock. Hidden inputs hold the values that are sent.
 import { h } from "../dom.js";
 
 const DAY = 86_400;
@@ -9,7 +9,7 @@ const ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
 const CLOCK = new Intl.DateTimeFormat(undefined, { weekday: "short", day: "numeric", month: "short", hour: "numeric", minute: "2-digit" });
 const CHOICES = { "1 h": "1 h", "4 h": "4 h", morning: "until tomorrow 8:00", length: "another length …", times: "from … until …", cron: "again and again, by a cron line …" };
 
-/** The inputs of the dialog. `names`: of the deployments that there are. */
+/** The inputs of the dialog. `names`: of the existing deployments. */
 export function freezeInputs(_fields, _known, { names = [] }) {
   const field = (id, label, means, input) => h("div", { class: "field", "data-for": id },
     h("label", { for: `ask-${id}` }, label), input, means ? h("span", { class: "dim", id: `ask-${id}-means` }, means) : null);
@@ -37,7 +37,7 @@ export function freezeInputs(_fields, _known, { names = [] }) {
   return form;
 }
 
-/** freeze-1129-1015: a name that tells when it was set. */
+/** A name with the time of the freeze: freeze-1129-1015. */
 function nameOf(at) {
   const two = (number) => String(number).padStart(2, "0");
   return `freeze-${two(at.getMonth() + 1)}${two(at.getDate())}-${two(at.getHours())}${two(at.getMinutes())}`;
@@ -45,7 +45,7 @@ function nameOf(at) {
 
 const SHOWN = { length: ["length"], times: ["from", "until"], cron: ["cron", "length"] };
 
-/** Shows the fields of the choice, says its end, and fills in what is sent. */
+/** Shows the fields of the choice and its end, and fills in the hidden inputs. */
 function draw(form) {
   const input = (id) => form.querySelector(`#ask-${id}`);
   const lasts = input("lasts").value;
@@ -60,7 +60,7 @@ function draw(form) {
   form.querySelector("#freeze-end").textContent = end ? `It ends ${CLOCK.format(end)} (${ZONE}).` : "";
 }
 
-/** The values of each choice, and its end where that is one. */
+/** The values of each choice, and its end if it has one. */
 const WINDOWS = {
   morning: () => {
     const end = new Date();
@@ -82,7 +82,7 @@ const WINDOWS = {
   },
 };
 
-/** The seconds of a length with its unit; nothing, and why, where it is none. */
+/** The seconds of a length with its unit; null with a sentence if it is invalid. */
 function seconds(input) {
   const [, number, unit] = /^\s*(\d{1,7})\s*([a-z]+)\s*$/i.exec(input.value) ?? [];
   const length = Number(number) * SECONDS[unit?.toLowerCase()];

@@ -1,4 +1,4 @@
-// The head of a deployment: how it stands, what it waits for, and where it is reached.
+// The head of a deployment: its state, its wait, and its addresses.
 import { h } from "../dom.js";
 import { clock, picture, revisionWords, rolledBack, serving, since } from "../words.js";
 
@@ -18,24 +18,24 @@ export function head(deployment, isLosing) {
   );
 }
 
-/** The requests that fail, with the way to their curve; nothing where none does. */
+/** The failing requests, with a link to their curve; null if none fails. */
 export function lost(sentence) {
   if (!sentence) return null;
   return h("p", { class: "why bad" }, h("strong", {}, "Losing requests: "), `${sentence}. `, h("a", { href: "#callers-head" }, "Curves"));
 }
 
-/** The freeze that is over it; nothing where none is. */
+/** The freeze that holds the deployment; null without one. */
 export function freeze(frozen) {
   if (!frozen) return null;
   const reason = frozen.reason ? `: “${frozen.reason}”` : "";
   return h("p", { class: "why warn", "data-key": "freeze" }, h("strong", {}, "Frozen until ", clock(frozen.until)), ` by the freeze ${frozen.freeze}${reason}. No rollout begins; what leads back is never frozen.`);
 }
 
-/** What it waits for, each fact once. `why`: as `/v1/deployments/NAME/why` has it; null: not asked, or not answered yet. */
+/** What it waits for, each fact once. `why`: the answer of `/v1/deployments/NAME/why`; null until it is there. */
 export function sentence(deployment, why, log = null) {
   const { waits_for: verb, said, reason } = deployment;
   const asked = `Waits for you to ${verb} it. ${deployment.maintenance}`.trimEnd();
-  const isExplained = Boolean(why) && said === reason; // the explanation has the reason, as it is now
+  const isExplained = Boolean(why) && said === reason; // the explanation contains the reason
   const first = verb ? h("strong", {}, `${asked} `) : isExplained ? null : said + (why ? ". " : "");
   const retry = deployment.retry_at && !why ? h("span", {}, " Tried again in ", since(deployment.retry_at, " "), ".") : null;
   if (!first && !retry && !why) return null;
@@ -44,7 +44,7 @@ export function sentence(deployment, why, log = null) {
   return h("p", { class: `why ${deployment.tone}` }, first, retry, why ? h("span", { class: first ? "dim" : null }, verb ? upper(why.brief) : `${why.brief}.`) : null, " ", log, evidence);
 }
 
-/** Where callers reach it, by which certificates, and what of that comes with its rollout. */
+/** Addresses and certificates, and changes of them that its rollout brings. */
 export function reached(document) {
   if (!document || GONE.has(document.lifecycle)) return null;
   const ways = document.entrances.map(({ value }) => value).join(", ");

@@ -1,15 +1,15 @@
-// What has happened, the newest first, in pages; failures that are over are folded.
+// The history, newest first, in pages; past failures are folded.
 import { h } from "../dom.js";
 import { ask, insist } from "../stream.js";
 import { clock, NARROW, since } from "../words.js";
 
 const PATH = `/v1/deployments/${encodeURIComponent(document.body.dataset.deployment)}/history`;
 const PAGE = 50;
-const FEW = 3; // on a telephone
+const FEW = 3; // on a phone
 const FAILED = new Set(["error", "expired", "give_up"]);
-const ASKED = "asked"; // the result of what somebody asked for
+const ASKED = "asked"; // the result of a command
 const NO_ID = "00000000-0000-0000-0000-000000000000";
-/** Handlers, as people call what they do. */
+/** The names of handlers on the page. */
 const WORDS = {
   check_pending: "first revision", check_replica: "check of replicas", reconcile: "check of replicas",
   deploying_preparing: "preparation", deploying_provisioning: "rollout", deploying_rolling_back: "rollback",
@@ -19,7 +19,7 @@ let earlier = [];
 let isEnd = false;
 let isReading = false;
 
-/** Listens to the buttons. `shown()`: the records that the section was drawn from; `draw()`: draws it again. */
+/** Listens to the buttons. `shown()`: the records of the section; `draw()`: draws it again. */
 export function offerHistory(shown, draw) {
   document.addEventListener("click", async ({ target }) => {
     const what = target.closest("[data-history]")?.dataset.history;
@@ -33,7 +33,7 @@ export function offerHistory(shown, draw) {
   });
 }
 
-/** One page at a time, so that none comes twice. */
+/** Reads one page at a time, so that none is read twice. */
 async function read(records) {
   if (isReading) return;
   isReading = true;
@@ -50,14 +50,14 @@ async function readPage(records) {
   isEnd = !found.next;
 }
 
-/** The newest as they are known, and the pages that were read behind them. */
+/** The newest records, followed by the pages that were read. */
 function listed(records) {
   const newest = isOfPeople ? records.filter(({ result }) => result === ASKED) : records;
   const known = new Set(newest.map(keyOf));
   return [...newest, ...earlier.filter((record) => !known.has(keyOf(record)))];
 }
 
-/** The section. `records`: as `/v1/deployments/NAME/history` has them, the newest first. */
+/** The section. `records`: from `/v1/deployments/NAME/history`, newest first. */
 export function history(records) {
   const shown = listed(records);
   const rows = folds(shown);
@@ -77,7 +77,7 @@ export function history(records) {
   );
 }
 
-/** Records as rows, failures in a row that are over as one. */
+/** Records as rows; past failures in a row share one. */
 export function folds(records, more) {
   const groups = [];
   for (const record of records) {
@@ -104,9 +104,9 @@ function folded(records, lines) {
 
 const keyOf = ({ created_at: at, phase, result, target, deployment = "", actor }) => `${at} ${phase} ${result} ${target} ${deployment} ${actor}`;
 
-/** `more(record)`: a cell of its own behind the person, such as its deployment. */
+/** `more(record)`: a further cell after the person, such as the deployment. */
 function line(record, more = () => null) {
-  const who = record.actor === record.phase ? "" : record.actor; // a handler is named as what it does
+  const who = record.actor === record.phase ? "" : record.actor; // for a handler, actor and phase are the same
   const kind = FAILED.has(record.result) ? "failed" : who ? "person" : "";
   return h(
     "li",

@@ -1,4 +1,4 @@
-// What a replica has printed: its last lines, and on from there when it is asked again. It is text, whatever it looks like.
+// The log of a replica: its last lines, and new ones as they come. It is shown as text, whatever it contains.
 import { sent } from "../ask.js";
 import { h } from "../dom.js";
 import { loggedOut } from "../session.js";
@@ -7,7 +7,7 @@ import { say, shortId } from "../words.js";
 
 const NAME = document.body.dataset.deployment;
 const PAUSE = 2000;
-const MOST_PIECES = 300; // each of a few lines while it is followed, and never more than 64 KiB
+const MOST_PIECES = 300; // a piece has a few lines while the log is followed, and at most 64 KiB
 const COLOURS = /\u001b\[[0-9;]*[A-Za-z]/g;
 const mayRead = document.body.dataset.logs === "shown";
 let log = null;
@@ -15,14 +15,14 @@ let isReading = false;
 let isLive = () => true;
 let drawn = () => {};
 
-/** Opens a replica's log, or nothing where none can be had. */
+/** The button that opens a replica's log; null if it has none. */
 export function logButton(route, label = "Log") {
   if (!mayRead || !route.host || route.host === "external") return null;
   const named = label === "Log" ? `Log of ${shortId(route.id)}` : label;
   return h("button", { type: "button", class: "quiet", "data-log": route.id, "aria-label": named, "aria-expanded": String(log?.route.id === route.id) }, label);
 }
 
-/** The open log; nothing while none is open. */
+/** The open log; null if none is open. */
 export function printed() {
   if (!log) return null;
   const { route, pieces, said, isFollowed, wanted, isWrapped } = log;
@@ -47,16 +47,16 @@ export function printed() {
   );
 }
 
-/** The lines that have this in them. */
+/** The lines that contain the searched text. */
 function matching(pieces, wanted) {
   const lines = pieces.join("").split("\n").filter((line) => line.toLowerCase().includes(wanted));
   return [lines.length ? lines.join("\n") : `No line has “${wanted}”.`];
 }
 
-/** Whether the log of this replica is open: it stands under it. */
+/** Whether the log of this replica is open, and drawn below it. */
 export const isPrinted = (route) => log?.route.id === route.id;
 
-/** Draws by `draw`, and leaves the end of the log in view where it was in view. */
+/** Calls `draw()`, and keeps the end of the log in view if it was. */
 export function keepEnd(draw) {
   const before = document.getElementById("log");
   const isAtEnd = !before || before.scrollTop + before.clientHeight >= before.scrollHeight - 4;
@@ -65,7 +65,7 @@ export function keepEnd(draw) {
   if (shown && isAtEnd) shown.scrollTop = shown.scrollHeight;
 }
 
-/** Listens to the buttons. `find(id)`: the replica; `live(id)`: whether it has not ended; `draw()`: draws anew. */
+/** Listens to the buttons. `find(id)`: the replica; `live(id)`: whether it runs; `draw()`: draws the page again. */
 export function offerLogs(find, live, draw) {
   isLive = live;
   drawn = draw;
@@ -108,7 +108,7 @@ const DOES = {
   },
 };
 
-/** Opens the log of a replica that an address names. */
+/** Opens the log of the replica that the address names. */
 export const openLog = (route) => route && mayRead && log?.route.id !== route.id && open(route);
 
 async function open(route) {
@@ -123,7 +123,7 @@ async function read() {
   if (isReading) return;
   isReading = true;
   const asked = log;
-  const isLast = !isLive(asked.route.id); // what it printed at its end is read before it is followed no more
+  const isLast = !isLive(asked.route.id); // its last lines are read before following ends
   try {
     take(asked, await sent(`/deployments/${encodeURIComponent(NAME)}/logs`, form(asked)));
   } catch (problem) {
@@ -143,7 +143,7 @@ function form({ route, place }) {
   return new URLSearchParams({ form_token: token, route: route.id, ...(place === null ? {} : { place }) });
 }
 
-/** Each piece is a text of its own, so that what is selected above it stays selected. */
+/** Adds a piece as a text of its own, so that a selection above it stays. */
 function take(asked, { items: [piece], silent: [host] }) {
   const { route, pieces } = asked;
   if (!piece) {

@@ -1,11 +1,11 @@
-// The button that makes a deployment of a template, and what was made by it or by a file, with a link to each.
+// The button that creates a deployment from a template, and links to what it or a file has created.
 import { h } from "../dom.js";
 import { ask, insist } from "../stream.js";
 
 const MOST = 20;
 const FIELDS = new Set(["documents", "through_freeze"]);
 
-/** The button for who may create: a file whose text a template begins. `isTaken(name)`: a deployment has it. */
+/** The button, if this person may create deployments. Its file begins with a template. `isTaken(name)`: whether the name is in use. */
 export async function newDeployment(offered, isTaken) {
   const apply = offered.find(({ verb }) => verb === "apply");
   const templates = apply && (await insist(() => ask("/v1/templates")))?.items;
@@ -14,7 +14,7 @@ export async function newDeployment(offered, isTaken) {
   return [{ ...apply, verb: "new", path: "apply", label: "New deployment …", does: "Make it", what: "Choose a template, fill in its fields, and change the text as you like.", fields }];
 }
 
-/** Says of each document what became of its deployment. */
+/** Shows the result of each document of the file. */
 export function showMade(place, documents) {
   const items = documents.slice(0, MOST).map(({ deployment, done, results, notes = [] }) => {
     const isNew = results.some((result) => result.deployment_id);

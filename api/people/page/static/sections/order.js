@@ -1,27 +1,27 @@
-// The order of the list: by a column, either way, as its address says; each list keeps it row by row.
+// The order of the list: by a column, up or down, as the address says. Each row is inserted at its place.
 import { h, morphChildren } from "../dom.js";
 import { revisionWords } from "../words.js";
 
 const COLUMNS = [["name", "Deployment"], ["state", "State"], ["age", "Age"], ["", "Replicas"], ["revision", "Revision"], ["", "Reason"]];
-const LATEST = 1e14; // milliseconds: what is younger is less
+const LATEST = 1e14; // milliseconds; a younger deployment has a smaller key
 const KEYS = {
   name: () => "",
   state: ({ word }) => word,
   age: ({ phase_started_at: at }) => String(LATEST - Date.parse(at)).padStart(15, "0"),
   revision: revisionWords,
 };
-const keys = new Map(); // by name, what a row stands at its place for
+const keys = new Map(); // the sort key of each row, by name
 
-/** E.g. {by: "age", isDown: true} for -age; by name where the address says nothing that is known. */
+/** {by: "age", isDown: true} for "-age"; by name for an unknown text. */
 export function orderOf(text) {
   const by = text.replace(/^-/, "");
   return by in KEYS ? { by, isDown: text.startsWith("-") } : { by: "name", isDown: false };
 }
 
-/** As the address has it; empty: by name. */
+/** The order as the address writes it; empty for the order by name. */
 export const textOf = ({ by, isDown }) => (by === "name" && !isDown ? "" : `${isDown ? "-" : ""}${by}`);
 
-/** The head of the list: a button for each column that it can be ordered by. */
+/** Draws the head of the list, with a button for each column that sorts it. */
 export function drawColumns(order) {
   const sorted = (by) => (by !== order.by ? "none" : order.isDown ? "descending" : "ascending");
   const column = ([by, words]) => (by
@@ -36,7 +36,7 @@ const before = (one, other, { isDown }) => {
   return isDown ? !isFirst : isFirst;
 };
 
-/** Puts a row where it belongs; it stays where its neighbours allow it. */
+/** Moves a row to its place, unless it is between the right neighbours already. */
 export function place(deployment, element, list, order) {
   const { name } = deployment;
   const key = KEYS[order.by](deployment);
@@ -56,7 +56,7 @@ function fits({ previousElementSibling: last, nextElementSibling: next }, name, 
 
 function firstAfter(elements, name, order) {
   let [low, high] = [0, elements.length];
-  if (high && before(elements[high - 1].dataset.key, name, order)) return null; // a list is read by name
+  if (high && before(elements[high - 1].dataset.key, name, order)) return null; // rows arrive sorted by name
   while (low < high) {
     const middle = (low + high) >> 1;
     if (before(elements[middle].dataset.key, name, order)) low = middle + 1;
@@ -65,7 +65,7 @@ function firstAfter(elements, name, order) {
   return elements[low] ?? null;
 }
 
-/** Orders a whole list anew. */
+/** Sorts a whole list. */
 export function arrange(list, deployments, order) {
   const elements = [...list.children];
   for (const { dataset } of elements) keys.set(dataset.key, deployments.has(dataset.key) ? KEYS[order.by](deployments.get(dataset.key)) : "");

@@ -1,8 +1,8 @@
-// The receipt of a rollout: what it promised and what was measured, who was waited for, who asked for what, and its seal.
+// The receipt of a rollout: promises and measurements, waits, commands of people, and the seal.
 import { h } from "../dom.js";
 import { clock, tenths } from "../words.js";
 
-/** The section. `receipt` and `seal`: as `/v1/rollouts/ID/receipt` has them. */
+/** The section. `receipt` and `seal`: from the answer of `/v1/rollouts/ID/receipt`. */
 export function receiptCard({ receipt, seal }) {
   const { waits, acts } = receipt;
   return h(
@@ -17,7 +17,7 @@ export function receiptCard({ receipt, seal }) {
   );
 }
 
-/** As `rollway receipt --json` has it. */
+/** A download of the receipt, as `rollway receipt --json` prints it. */
 function download(kept) {
   const { deployment, from, to, rollout } = kept.receipt;
   const text = encodeURIComponent(JSON.stringify(kept, null, 2));

@@ -8,22 +8,22 @@ const PATH = `/v1/deployments/${encodeURIComponent(document.body.dataset.deploym
 const ENDED = 50;
 let ended = null;
 
-/** Those that have ended, the newest first; null: not read yet. */
+/** The ended replicas, newest first; null until they are read. */
 export const endedReplicas = () => ended;
 
-/** Reads those that have ended, for who has unfolded them. */
+/** Reads the ended replicas, if their section is unfolded. */
 export async function readEnded() {
   if (!document.getElementById("ended")?.open) return;
   const found = await insist(() => ask(`${PATH}?gone=true&limit=${ENDED}`));
   ended = (found?.items ?? []).filter((route) => route.stopped_at).reverse();
 }
 
-/** Listens to what is unfolded. `draw()`: what is known has changed. */
+/** Reads a section when it is unfolded. `draw()`: draws the page again. */
 export function offerEnded(draw) {
   document.addEventListener("toggle", ({ target }) => target.id === "ended" && readEnded().then(draw), true);
 }
 
-/** Sick by its probes, which it answers no more, and not by what callers get. */
+/** Whether its probes fail while its callers still get answers. */
 function isAnswering({ status, kept_until, status_changed_at }) {
   return status === "unhealthy" && Date.parse(kept_until) > Date.parse(status_changed_at);
 }
@@ -45,10 +45,10 @@ function routeCard(route) {
   );
 }
 
-/** A replica, and under it its log where that is open. */
+/** A replica, with its log below it if that is open. */
 const withLog = (route) => [routeCard(route), isPrinted(route) ? h("li", { class: "opened", "data-key": "opened" }, printed()) : null];
 
-/** Those that have ended, once somebody has unfolded them. */
+/** The ended replicas, in a folded section. */
 function endedOnes() {
   const none = ended?.length ? null : h("p", { class: "empty" }, ended ? "No longer on record." : "Loading …");
   return h(

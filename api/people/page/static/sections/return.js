@@ -1,19 +1,19 @@
-// The way back to the list: its address says what is shown and in which order, its entry in the history the row on top.
+// The way back to the list: the address keeps filter and order, the entry in the browser's history the row on top.
 const PAUSE = 200;
 const FRAMES = 10;
 const BELOW_HEAD = 8;
 let wanted = history.state?.top ?? null;
 let timer = null;
 
-/** Keeps the address; what is empty is left out. */
+/** Writes the values into the address, without empty ones. */
 export function keepAddress(values) {
   const query = new URLSearchParams(Object.entries(values).filter(([, value]) => value));
   history.replaceState(history.state, "", query.size ? `?${query}` : location.pathname);
 }
 
-/** Notes the row on top while the list is scrolled, and goes there no more once a person has moved. */
+/** Notes the row on top while the list is scrolled. Once a person has scrolled, the list does not jump back. */
 export function keepPlace() {
-  history.scrollRestoration = "manual"; // rows come later
+  history.scrollRestoration = "manual"; // rows arrive later
   for (const move of ["wheel", "touchmove", "keydown", "pointerdown"]) addEventListener(move, () => (wanted = null), { once: true, passive: true });
   addEventListener("scroll", () => {
     clearTimeout(timer);
@@ -30,7 +30,7 @@ function note() {
   history.replaceState({ ...history.state, top }, "");
 }
 
-/** Goes to the row that was on top, once all rows are there, and stays there for some frames: what comes into view may be less high than it was taken for. */
+/** Scrolls to the row that was on top once all rows are there, and for some frames more, since rows in view may turn out lower than estimated. */
 export function goBack(rows, frames = FRAMES) {
   const row = wanted && rows.get(wanted.name);
   if (row?.isConnected && frames) {

@@ -1,21 +1,21 @@
-// The revisions of a deployment: what each runs, and what differs from the one that runs now.
+// The revisions of a deployment: the content of each, and its difference from the current one.
 import { offerOf } from "../ask.js";
 import { h } from "../dom.js";
 import { ask, insist } from "../stream.js";
 import { clock, since } from "../words.js";
 
 const PATH = `/v1/deployments/${encodeURIComponent(document.body.dataset.deployment)}/revisions`;
-const FIRST = 20; // so many come with the deployment
+const FIRST = 20; // the number that comes with the deployment
 const MOST = 500;
 const ONLY_FAILED = "never started";
 const opened = new Set();
 const compared = new Map();
-const against = new Map(); // by revision the one that it is compared with, where that is chosen
+const against = new Map(); // revision -> the revision that a person compares it with
 const LONG = 300;
 let all = [];
 let drawn = () => {};
 
-/** Listens to what is unfolded. `draw()`: what is known has changed. */
+/** Reads a section when it is unfolded. `draw()`: draws the page again. */
 export function offerRevisions(draw) {
   drawn = draw;
   document.addEventListener("toggle", ({ target }) => {
@@ -37,7 +37,7 @@ export function offerRevisions(draw) {
   });
 }
 
-/** Those that could be rolled out, as they are offered, and the names of those that have only failed. */
+/** The revisions that can be rolled out, and the names of those that have only failed. */
 export function choices(newest, { current_revision: current }) {
   const others = known(newest).filter(({ name }) => name !== current);
   const words = new Map(others.map(({ name, only_failed: isBad }) => [name, isBad ? `${name}, ${ONLY_FAILED}` : name]));
@@ -50,7 +50,7 @@ function known(newest) {
   return [...found.values()].sort((one, other) => (one.id < other.id ? 1 : -1)); // ids begin with the time
 }
 
-/** The section. `newest`: those that came with the deployment, values of variables masked, as the server shows them. */
+/** The section. `newest`: the revisions that came with the deployment; values of variables are masked by the server. */
 export function revisions(newest, { current_revision, deploying_revision: next, lifecycle }, offers) {
   if (!newest.length) return null;
   const current = lifecycle === "destroyed" ? null : current_revision;
@@ -68,7 +68,7 @@ export function revisions(newest, { current_revision, deploying_revision: next, 
   );
 }
 
-/** The button that leads there: back for one that is older than the current one. */
+/** The button that rolls a revision out, or back if it is older than the current one. */
 function wayTo({ name, only_failed: isBad }, place, isOlder, offers) {
   const verb = isOlder ? "undo" : "activate";
   if (place || !offerOf(verb, offers)) return null;
@@ -77,10 +77,10 @@ function wayTo({ name, only_failed: isBad }, place, isOlder, offers) {
   return h("button", { type: "button", class: "quiet", "data-ask": verb, "data-revision": name, "data-anyway": isBad && isOlder ? "true" : null, "aria-label": label.replace("this", name) }, label);
 }
 
-/** The button of one that begins as this one. */
+/** The button for a new revision that begins as a copy of this one. */
 const newFrom = ({ name }, offers) => (offerOf("rolling-update", offers) ? h("button", { type: "button", class: "quiet", "data-ask": "rolling-update", "data-from": name, "aria-label": `New revision from ${name} …` }, "New revision from this …") : null);
 
-/** What it is compared with: what is chosen, else the current one, else the one before it. */
+/** The revision to compare with: the chosen one, else the current one, else the one before. */
 function otherThan(name, current, names) {
   const before = names[names.indexOf(name) + 1];
   return against.get(name) ?? (current && name !== current ? current : before ?? names.find((other) => other !== name));
@@ -119,7 +119,7 @@ function content({ created_at: at, spec }) {
   return h("div", { "data-key": "content" }, h("h3", {}, "Contents, created ", clock(at)), h("dl", { class: "content" }, rows));
 }
 
-/** Read once for each pair: revisions never change. */
+/** Reads the difference of a pair once, since revisions never change. */
 function difference(name, other, names) {
   const key = `${other} ${name}`;
   if (!compared.has(key)) {
@@ -138,13 +138,13 @@ function difference(name, other, names) {
   return h("div", { "data-key": "difference" }, h("h3", {}, "Compared with ", choice), said);
 }
 
-/** A value of thousands of letters is folded. */
+/** Folds a value of thousands of letters. */
 function long(value) {
   if (value.length <= LONG) return value;
   return h("details", { class: "long" }, h("summary", {}, `${value.slice(0, LONG)}… `, h("span", { class: "dim" }, `${value.length} letters`)), value);
 }
 
-/** Pairs of what goes and what comes, by their paths. */
+/** Pairs of removed and added values, by path. */
 function changes({ before, after, hidden }) {
   const [old, now] = [before, after].map(({ spec, wire }) => new Map(flat({ ...spec, traffic: wire })));
   for (const name of hidden) now.set(`env.${name}`, "*** (another value)");

@@ -1,8 +1,8 @@
-// A rollout: who began it and why, and its waves on a time line.
+// A rollout: its author and reason, and its waves on a time line.
 import { h } from "../dom.js";
 import { duration, NARROW, now, picture, since, tenths } from "../words.js";
 
-/** The section. `cycles` and `plan`: as `/v1/rollouts/ID/cycles` and `/plan` have them; no plan: it is not read yet. */
+/** The section. `cycles` and `plan`: the answers of `/v1/rollouts/ID/cycles` and `/plan`; no plan until it is read. */
 export function rollout(shown, cycles, plan, deployment, log = null) {
   const isRunning = !shown.outcome;
   const ended = isRunning ? now() : Date.parse(shown.ended_at);
@@ -18,7 +18,7 @@ export function rollout(shown, cycles, plan, deployment, log = null) {
   );
 }
 
-/** How it ended, or how its deployment stands while it is under way. */
+/** Its outcome, or the state of its deployment while it is under way. */
 export function outcomeBadge({ outcome }, deployment) {
   const tone = { completed: "good", rolled_back: "bad" }[outcome] ?? (outcome ? "rests" : deployment.tone);
   return h("span", { class: `badge ${tone}` }, outcome?.replaceAll("_", " ") ?? deployment.word);
@@ -78,7 +78,7 @@ function waves(cycles, plan, began, ended, isRunning) {
   return [shown, h("details", { class: "fold", "data-key": "coming" }, h("summary", {}, `${all} ${all === 1 ? "wave" : "waves"} planned`), h("ol", { class: "waves" }, coming))];
 }
 
-/** Planned waves, those in a row that take no time together. */
+/** Planned waves; consecutive ones that take no time share a row. */
 function alike(planned) {
   const groups = [];
   for (const wave of planned) {
@@ -89,7 +89,7 @@ function alike(planned) {
   return groups;
 }
 
-/** `planned`: the wave in the plan, and those that follow it. One that somebody is waited for after takes as long as they do. */
+/** `planned`: the wave in the plan and those after it. A wave that waits for a person has no planned length. */
 function row(wave, [planned, then], offset, span, whole, isLast) {
   const [own] = wave;
   const after = wave.at(-1);
@@ -107,7 +107,7 @@ function row(wave, [planned, then], offset, span, whole, isLast) {
   );
 }
 
-/** Waves that the plan has and that have not begun. `passed`: since the beginning; a planned time before it says nothing. */
+/** Waves of the plan that have not begun. `passed`: seconds since the start; earlier planned times are left out. */
 function comingRow(waves, whole, passed) {
   const [planned] = waves;
   const at = planned.begins ? 1000 * planned.begins.p50 : 0;
@@ -130,7 +130,7 @@ function moves(planned) {
   return words.map((word) => `${word} ${planned[word]}`).join(", ");
 }
 
-/** From when it was planned to begin, for as long as half of them take. */
+/** A bar from the planned start, as long as the median of planned lengths. */
 function bar(planned, whole) {
   if (!planned?.begins || !planned.takes) return null;
   return h("i", { class: "planned", place: { left: percent(1000 * planned.begins.p50, whole), width: percent(1000 * planned.takes.p50, whole) } });
@@ -141,7 +141,7 @@ function waitsFor(planned) {
   return planned.waits_for_judge ? ", waits for its judge" : "";
 }
 
-/** A wave that only moves traffic, or ends the rollout, is over at once. */
+/** Whether the wave takes time, unlike one that only moves traffic or ends the rollout. */
 const takesTime = ({ takes }) => takes && takes.p90 >= 0.05;
 
 const percent = (part, whole) => `${Math.min(100, (100 * part) / whole).toFixed(2)}%`;

@@ -1,5 +1,5 @@
-// The rollouts of a deployment, the newest first: when, from what to what, how it went. Each leads to its own page.
-// Those whose rows are cut follow as their receipts keep them.
+// The rollouts of a deployment, newest first: time, revisions and outcome. Each links to its own page.
+// Receipts list the rollouts whose rows have been deleted.
 import { h } from "../dom.js";
 import { ask, insist } from "../stream.js";
 import { clock, duration, now } from "../words.js";
@@ -10,9 +10,9 @@ const PATH = `/v1/deployments/${PLACE}`;
 const FIRST = 10;
 const REST = 50;
 let known = new Map();
-let next = null; // list and cursor of the next page
+let next = null; // the list and the cursor of the next page
 
-/** Listens to the button for earlier ones. `draw()`: what is known has changed. */
+/** Reads earlier rollouts when their button is pressed. `draw()`: draws the page again. */
 export function offerRollouts(draw) {
   document.addEventListener("click", async ({ target }) => {
     if (target.id !== "earlier") return;
@@ -22,7 +22,7 @@ export function offerRollouts(draw) {
   });
 }
 
-/** Reads the newest ones. Returns the last that has begun, if there is one. */
+/** Reads the newest rollouts. Returns the newest one, if any. */
 export async function readRollouts() {
   const found = await read(FIRST, "rollouts");
   const isJoined = found.items.some(({ id }) => known.has(id));
@@ -31,7 +31,7 @@ export async function readRollouts() {
   return found.newest;
 }
 
-/** A page; after the last one with rows comes the first of those that receipts keep. */
+/** Reads a page. After the last page of rows come those of receipts. */
 async function read(limit, list, cursor = "") {
   const { items, next: place } = await ask(`${PATH}/${list}?limit=${limit}&cursor=${encodeURIComponent(cursor)}`);
   const isLast = !place && list === "rollouts";
@@ -44,7 +44,7 @@ function take(found) {
   next = found.next;
 }
 
-/** The section; nothing while there is none. */
+/** The section; null without rollouts. */
 export function rollouts(deployment) {
   if (!known.size) return null;
   const found = [...known.values()].sort((first, second) => (first.id < second.id ? 1 : -1)); // ids begin with the time

@@ -1,13 +1,13 @@
-// Freezes and groups, folded: who set each and why, and until when a freeze is on, or when it begins.
+// The folded section of freezes and groups: who set each and why, and when a freeze begins or ends.
 import { h, morphChildren } from "../dom.js";
 import { drawFrozen, over } from "../frozen.js";
 import { ask } from "../stream.js";
 import { clock, since } from "../words.js";
 
-/** The verbs of the buttons that stand beside what they end, with its field. */
+/** The verbs that end a row of this section, each with the field that names the row. */
 export const ENDS = { "delete-freeze": "freeze", "delete-group": "group" };
 
-/** Reads and draws them; nothing for who may not see them, or where there is none. What cannot be read stays as it was. */
+/** Reads and draws the section; it stays empty without permission or rows, and as it was after a failed read. */
 export async function readSettings(offered) {
   const found = await Promise.all([ask("/v1/freezes"), ask("/v1/groups")]).catch(() => null);
   if (!found) return;
