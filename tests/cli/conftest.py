@@ -46,15 +46,18 @@ def servers(database: str, redis_url: str, tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("DATABASE_URL", database)
     monkeypatch.setenv("REDIS_URL", redis_url)
     monkeypatch.setenv("ROLLWAY_HOME", str(tmp_path / "home"))
-    made = (process_engine, settings, connections.redis_client, connections.waker)
-    for cached in made:
-        cached.cache_clear()
+    _forget()
     yield
+    _forget()
+
+
+def _forget() -> None:
+    """Close what this process has opened, also for a test before."""
     if process_engine.cache_info().currsize:
         process_engine().dispose()
     if connections.redis_client.cache_info().currsize:
         connections.redis_client().close()
-    for cached in made:
+    for cached in (process_engine, settings, connections.redis_client, connections.waker):
         cached.cache_clear()
 
 

@@ -24,14 +24,20 @@ def world(
     """A stack with the deployment `web`, which this process and a server for proxies know."""
     for name, value in (("DATABASE_URL", database), ("REDIS_URL", redis_url), ("ROLLWAY_HOME", str(tmp_path / "home"))):
         monkeypatch.setenv(name, value)
-    for made in _MADE_ONCE:
-        made.cache_clear()
+    _forget()
     api = api_process(database, redis_url, tmp_path)
     api.start()
     routes = make_deployment(engine, "■■■", spec=ELSEWHERE).routes
     yield World(engine, tmp_path, api, routes)
     api.end(kill=True)
-    engine_of_this_process().dispose()
-    connections.redis_client().close()
+    _forget()
+
+
+def _forget() -> None:
+    """Close what this process has opened, also for a test before."""
+    if engine_of_this_process.cache_info().currsize:
+        engine_of_this_process().dispose()
+    if connections.redis_client.cache_info().currsize:
+        connections.redis_client().close()
     for made in _MADE_ONCE:
         made.cache_clear()

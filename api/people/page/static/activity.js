@@ -27,11 +27,11 @@ function hours(day) {
 }
 
 function path() {
-  const asked = new URLSearchParams({ limit: PAGE, ...hours(chosen.get("day")) });
-  for (const name of ["who", "deployment", "kind"]) if (chosen.get(name)) asked.set(name, chosen.get(name));
-  if (!chosen.get("engine")) asked.set("people", "true");
-  if (chosen.get("before")) asked.set("cursor", chosen.get("before"));
-  return `/v1/history?${asked}`;
+  const query = new URLSearchParams({ limit: PAGE, ...hours(chosen.get("day")) });
+  for (const name of ["who", "deployment", "kind"]) if (chosen.get(name)) query.set(name, chosen.get(name));
+  if (!chosen.get("engine")) query.set("people", "true");
+  if (chosen.get("before")) query.set("cursor", chosen.get("before"));
+  return `/v1/history?${query}`;
 }
 
 function place({ deployment, rollout_id: rollout }) {

@@ -17,7 +17,7 @@ const DANGER = new Set(["destroy"]); // shown apart, and done only after the nam
 const RISKY = new Set(["abort", "drain", "forget"]);
 /** Dialogs with a form of their own. */
 const FORMS = { "set-freeze": freezeInputs };
-const kept = new Map(); // values that were typed and not sent, by dialog
+const unsent = new Map(); // values that were typed and not sent, by dialog
 let offer = null;
 let typed = null;
 let asking = new AbortController();
@@ -57,10 +57,10 @@ export function offerButtons(shown, refresh) {
   document.addEventListener("click", async (event) => {
     const button = event.target.closest("[data-ask]");
     if (!button) return;
-    const known = await shown(button);
+    const context = await shown(button);
     const { ask: verb, revision, from } = button.dataset;
-    const found = offerOf(verb, known);
-    if (found) open(revision ? { ...found, revision, values: { ...found.values, revision, ...button.dataset.anyway && { anyway: true } } } : { ...found, from }, known);
+    const offered = offerOf(verb, context);
+    if (offered) open(revision ? { ...offered, revision, values: { ...offered.values, revision, ...button.dataset.anyway && { anyway: true } } } : { ...offered, from }, context);
   });
   form.addEventListener("input", (event) => {
     offer.isTouched = true;
@@ -81,9 +81,9 @@ export function offerButtons(shown, refresh) {
 }
 
 /** Says in an open dialog that somebody else was faster, once its command is no longer offered. */
-export function lookAgain(known) {
-  if (!dialog.open || !offer.place.startsWith("/deployments/") || offerOf(offer.verb, known)) return;
-  const faster = known.records.find(({ result }) => result === "asked");
+export function lookAgain(context) {
+  if (!dialog.open || !offer.place.startsWith("/deployments/") || offerOf(offer.verb, context)) return;
+  const faster = context.records.find(({ result }) => result === "asked");
   const why = faster ? `${faster.actor} was faster (${faster.message})` : "Something has changed meanwhile";
   wrong.textContent = `${why}: this is no longer possible.`;
 }
@@ -111,16 +111,16 @@ async function open(found, { deployment, document: whole, fixed = {}, choices = 
   document.getElementById("ask-what").textContent = source ? `Change what is to differ: everything else is as in ${source}.` : found.what;
   document.getElementById("ask-do").className = DANGER.has(found.verb) || RISKY.has(found.verb) ? "danger" : "primary";
   const draw = async () => {
-    const known = source ? await valuesOf(deployment, source) : await knownOf(found, deployment, whole);
-    const drawn = (FORMS[found.verb] ?? inputs)(offer, { ...known, ...found.values }, choices);
+    const present = source ? await valuesOf(deployment, source) : await knownOf(found, deployment, whole);
+    const drawn = (FORMS[found.verb] ?? inputs)(offer, { ...present, ...found.values }, choices);
     const hidden = Object.entries(decided).map(([field, value]) => h("input", { type: "hidden", name: field, value }));
     return h("div", {}, h("div", { id: "ask-confirmation" }), drawn, hidden);
   };
-  const left = kept.get(offer.key);
-  document.getElementById("ask-fields").replaceChildren(left ? left.fields : await draw(), left ? beginAgain(draw) : "");
+  const draft = unsent.get(offer.key);
+  document.getElementById("ask-fields").replaceChildren(draft ? draft.fields : await draw(), draft ? beginAgain(draw) : "");
   const { reason } = form.elements;
-  reason.value = left ? left.reason : "";
-  offer.isTouched = Boolean(left);
+  reason.value = draft ? draft.reason : "";
+  offer.isTouched = Boolean(draft);
   reason.required = !fixed.host; // a machine is often drained in a hurry
   // sent twice, the command is still done once
   form.elements.request_id.value = [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
@@ -137,8 +137,8 @@ const firstInput = () => [...form.querySelectorAll("#ask-fields > div > :not(det
 /** Restores typed and unsent values when their dialog is opened again. */
 function keepText() {
   const fields = document.getElementById("ask-fields").firstElementChild;
-  if (offer.isTouched && fields?.querySelector("textarea, table")) kept.set(offer.key, { fields, reason: form.elements.reason.value });
-  else kept.delete(offer.key);
+  if (offer.isTouched && fields?.querySelector("textarea, table")) unsent.set(offer.key, { fields, reason: form.elements.reason.value });
+  else unsent.delete(offer.key);
 }
 
 function beginAgain(draw) {
@@ -169,21 +169,21 @@ function leavePlan() {
 
 /** Shows the plan of the button, requested when a field loses focus or after a pause in typing. */
 async function showPlan() {
-  const asked = said(form, offer);
-  if (plan.dataset.asked === asked.toString() && !asking.signal.aborted) return;
+  const request = said(form, offer);
+  if (plan.dataset.asked === request.toString() && !asking.signal.aborted) return;
   leavePlan();
   asking = new AbortController();
   const { signal } = asking;
   wrong.textContent = "";
-  const isWhole = offer.fields.every(({ name, is_needed: isNeeded }) => !isNeeded || asked.get(name));
-  plan.dataset.asked = asked.toString();
+  const isWhole = offer.fields.every(({ name, is_needed: isNeeded }) => !isNeeded || request.get(name));
+  plan.dataset.asked = request.toString();
   const isAhead = offer.verb === "drain";
   if (offer.source && !offer.isTouched) return plan.replaceChildren(h("span", { class: "dim" }, `Nothing differs from ${offer.source} yet.`));
   if (!(offer.is_planned || isAhead) || !isWhole) return plan.replaceChildren();
   try {
     if (isAhead) return plan.replaceChildren(...drainedAhead(await ask(`/v1/hosts/${encodeURIComponent(offer.name)}/drain`)));
-    const found = await inTurn(`${offer.place}/plan`, asked, signal);
-    if (!signal.aborted) plan.replaceChildren(...(found.items ? found.items.flatMap(applied) : [...settings(found), ...planned(found)]));
+    const answer = await inTurn(`${offer.place}/plan`, request, signal);
+    if (!signal.aborted) plan.replaceChildren(...(answer.items ? answer.items.flatMap(applied) : [...settings(answer), ...planned(answer)]));
   } catch (error) {
     if (signal.aborted) return;
     plan.replaceChildren();
@@ -195,9 +195,9 @@ function drainedAhead({ sentence, stay }) {
   return [h("p", stay.length ? { class: "warning" } : {}, `It has ${sentence}.`)];
 }
 
-function applied(found) {
-  const would = found.would.length ? found.would.join("; ") : "nothing to do";
-  return [h("p", {}, h("strong", {}, found.deployment), `: ${would}`), ...warnings(found.notes), ...(found.waves.length ? planned(found) : [])];
+function applied(result) {
+  const would = result.would.length ? result.would.join("; ") : "nothing to do";
+  return [h("p", {}, h("strong", {}, result.deployment), `: ${would}`), ...warnings(result.notes), ...(result.waves.length ? planned(result) : [])];
 }
 
 /** Labels the button with the chosen revision. A dangerous command, or a revision that only failed, needs its name typed first. */
@@ -218,21 +218,21 @@ function confirmation(name) {
   return h("div", { class: "field" }, h("label", { for: "ask-confirm" }, `Type ${name} to confirm`), input);
 }
 
-function settings(found) {
-  return found.would.length ? [h("p", {}, `${found.would.join("; ")}.`)] : [];
+function settings(answer) {
+  return answer.would.length ? [h("p", {}, `${answer.would.join("; ")}.`)] : [];
 }
 
-function planned(found) {
-  const took = found.seconds && [found.seconds.p50, found.seconds.p90].map((seconds) => duration(1000 * seconds));
+function planned(answer) {
+  const took = answer.seconds && [answer.seconds.p50, answer.seconds.p90].map((seconds) => duration(1000 * seconds));
   const span = took && (took[0] === took[1] ? took[0] : `${took[0]} to ${took[1]}`);
   const learned = span ? `About ${span}, judging by earlier starts.` : "No timing data yet.";
-  const time = found.waves.length ? learned : "No replica moves.";
-  const waves = found.waves.slice(0, MOST_WAVES).map((wave) => h("li", {}, picture(wave.picture), h("span", {}, wave.why)));
-  const more = found.waves.length > MOST_WAVES ? h("li", { class: "dim" }, `and ${found.waves.length - MOST_WAVES} more`) : null;
+  const time = answer.waves.length ? learned : "No replica moves.";
+  const waves = answer.waves.slice(0, MOST_WAVES).map((wave) => h("li", {}, picture(wave.picture), h("span", {}, wave.why)));
+  const more = answer.waves.length > MOST_WAVES ? h("li", { class: "dim" }, `and ${answer.waves.length - MOST_WAVES} more`) : null;
   return [
-    h("strong", {}, found.guarantee), h("span", { class: "dim" }, ` ${time}`),
+    h("strong", {}, answer.guarantee), h("span", { class: "dim" }, ` ${time}`),
     h("ol", {}, waves, more),
-    ...warnings(found.warnings),
+    ...warnings(answer.warnings),
   ];
 }
 
@@ -261,11 +261,11 @@ async function press(refresh) {
   button.disabled = true;
   wrong.textContent = "";
   try {
-    const done = await sent(offer.place, said(form, offer));
+    const answer = await sent(offer.place, said(form, offer));
     offer.isTouched = false;
     dialog.close();
     say(`${button.textContent}: done`);
-    await refresh(done);
+    await refresh(answer);
     keepFocus();
   } catch (error) {
     wrong.textContent = error.detail ?? "The server did not answer. Press it again: it is done once, however often it is sent.";

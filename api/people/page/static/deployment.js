@@ -28,7 +28,7 @@ let unprovenAt = 0;
 let callersAt = 0;
 let offeredAt = 0;
 let isDrawing = false;
-let named = new URLSearchParams(location.search).get("log") ?? "";
+let requestedLog = new URLSearchParams(location.search).get("log") ?? "";
 let isAsking = false;
 let isReading = false;
 
@@ -80,11 +80,11 @@ function soon() {
 }
 
 function take(deployment) {
-  const known = shown.deployment;
-  if (known && isOlder(deployment, known)) return;
+  const current = shown.deployment;
+  if (current && isOlder(deployment, current)) return;
   setClock(deployment.now);
-  if (known && known.word !== deployment.word) say(`${NAME} is ${deployment.word}: ${deployment.said}`);
-  if (known?.waits_for !== deployment.waits_for && deployment.waits_for) say(`${NAME} waits for you to ${deployment.waits_for} it`);
+  if (current && current.word !== deployment.word) say(`${NAME} is ${deployment.word}: ${deployment.said}`);
+  if (current?.waits_for !== deployment.waits_for && deployment.waits_for) say(`${NAME} waits for you to ${deployment.waits_for} it`);
   shown.deployment = deployment;
   if (!isAsking) readWhy();
   const begun = deployment.rollout;
@@ -116,8 +116,8 @@ async function readWhy() {
   isAsking = true;
   await new Promise((resolve) => setTimeout(resolve, WHY_PAUSE));
   isAsking = false;
-  const [told] = await Promise.all([waits() ? insist(() => ask(`${PATH}/why`)) : undefined, readOffered()]);
-  shown.why = told ?? null;
+  const [why] = await Promise.all([waits() ? insist(() => ask(`${PATH}/why`)) : undefined, readOffered()]);
+  shown.why = why ?? null;
   await Promise.all([readEnded(), readFailed()]);
   openNamed();
   soon();
@@ -125,17 +125,17 @@ async function readWhy() {
 
 /** Opens the log that the address names, once its replica is known. */
 function openNamed() {
-  const route = named && replica(named);
+  const route = requestedLog && replica(requestedLog);
   if (!route) return;
-  named = "";
+  requestedLog = "";
   openLog(route);
   document.getElementById("replicas-head")?.scrollIntoView();
 }
 
 async function readOffered() {
   offeredAt = Date.now();
-  const found = await insist(() => ask(`${PATH}/offered`));
-  if (found) Object.assign(shown, { offered: found.items, missing: found.missing, frozen: found.frozen });
+  const answer = await insist(() => ask(`${PATH}/offered`));
+  if (answer) Object.assign(shown, { offered: answer.items, missing: answer.missing, frozen: answer.frozen });
   lookAgain(shown);
 }
 
@@ -168,15 +168,15 @@ async function readPlan() {
 }
 
 async function readRollout(id) {
-  const found = await ask(`/v1/rollouts/${id}`);
+  const answer = await ask(`/v1/rollouts/${id}`);
   if (shown.rollout?.id > id) return;
-  showRollout(found);
+  showRollout(answer);
   await readCycles(id);
 }
 
-function showRollout(found) {
-  if (found?.id !== shown.rollout?.id) Object.assign(shown, { cycles: [], plan: null, evidence: null });
-  shown.rollout = found;
+function showRollout(answer) {
+  if (answer?.id !== shown.rollout?.id) Object.assign(shown, { cycles: [], plan: null, evidence: null });
+  shown.rollout = answer;
 }
 
 function note(record) {
@@ -232,8 +232,8 @@ async function refresh() {
 /** Reads deployments without a first answer again: their counts and times change without an event. */
 async function readUnproven() {
   unprovenAt = Date.now();
-  const found = await insist(() => ask(PATH));
-  if (found) take(found);
+  const deployment = await insist(() => ask(PATH));
+  if (deployment) take(deployment);
 }
 
 /** Reads the counts of proxies, which change all the time and send no event. */

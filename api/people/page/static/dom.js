@@ -59,17 +59,17 @@ function children(shown, made) {
   for (const child of shown.children) if (child.dataset.key) keyed.set(child.dataset.key, child);
   let place = shown.firstChild;
   for (const child of [...made.childNodes]) {
-    const found = same(keyed, place, child);
-    if (!found) {
+    const node = same(keyed, place, child);
+    if (!node) {
       shown.insertBefore(child, place);
       continue;
     }
-    if (found === place) place = place.nextSibling;
-    else shown.insertBefore(found, place);
+    if (node === place) place = place.nextSibling;
+    else shown.insertBefore(node, place);
     if (child.nodeType === Node.TEXT_NODE) {
-      if (found.nodeValue !== child.nodeValue) found.nodeValue = child.nodeValue;
+      if (node.nodeValue !== child.nodeValue) node.nodeValue = child.nodeValue;
     } else {
-      morph(found, child);
+      morph(node, child);
     }
   }
   while (place) {
@@ -82,8 +82,8 @@ function children(shown, made) {
 function same(keyed, place, child) {
   const key = child.dataset?.key;
   if (key) {
-    const found = keyed.get(key);
-    return found?.nodeName === child.nodeName ? found : null;
+    const node = keyed.get(key);
+    return node?.nodeName === child.nodeName ? node : null;
   }
   return place && place.nodeName === child.nodeName && !place.dataset?.key ? place : null;
 }

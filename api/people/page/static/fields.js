@@ -7,16 +7,16 @@ import { templateInputs } from "./inputs/template.js";
 const readers = new WeakMap(); // by the element that holds further fields
 
 /** All inputs: required and set fields first, the rest folded. `choices`: existing names with their descriptions. */
-export function inputs({ fields, replaces }, known, choices) {
-  const isFirst = (field) => field.is_needed || field.isFirst || (isComposite(field) && !replaces) || (replaces && isProminent(field, known[field.name]));
+export function inputs({ fields, replaces }, values, choices) {
+  const isFirst = (field) => field.is_needed || field.isFirst || (isComposite(field) && !replaces) || (replaces && isProminent(field, values[field.name]));
   const [first, others] = [fields.filter(isFirst), fields.filter((field) => !isFirst(field))];
-  const drawn = (field) => asked(field, known[field.name], choices);
-  const isOpen = !replaces && others.some(({ kind, name }) => known[name] === true || (!first.length && kind !== "boolean" && known[name] === undefined));
+  const drawn = (field) => inputFor(field, values[field.name], choices);
+  const isOpen = !replaces && others.some(({ kind, name }) => values[name] === true || (!first.length && kind !== "boolean" && values[name] === undefined));
   const more = others.length ? h("details", { open: isOpen }, h("summary", {}, "More"), others.map(drawn)) : null;
   return [first.map(drawn), more];
 }
 
-function asked(field, value, choices) {
+function inputFor(field, value, choices) {
   const id = `ask-${field.name}`;
   if (isComposite(field)) {
     const { element, read } = control(field, value, id);

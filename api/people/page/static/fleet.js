@@ -20,10 +20,10 @@ const COUNT_PAUSE = 100; // while there is more to draw
 let isDrawing = false;
 let countedAt = 0;
 const filter = document.getElementById("filter");
-const asked = new URLSearchParams(location.search);
-let only = asked.get("only") ?? "";
-let order = orderOf(asked.get("sort") ?? "");
-filter.value = asked.get("q") ?? "";
+const query = new URLSearchParams(location.search);
+let only = query.get("only") ?? "";
+let order = orderOf(query.get("sort") ?? "");
+filter.value = query.get("q") ?? "";
 let isRead = false;
 let steered = ""; // the deployment in whose row a button was pressed
 const maySteer = document.body.dataset.role !== "viewer";
@@ -147,8 +147,8 @@ function sortBy(by) {
 
 /** Opens the only deployment that the filter leaves. */
 function openOnly() {
-  const left = [...rows.values()].filter((element) => !element.hidden);
-  if (left.length === 1) left[0].querySelector("a").click();
+  const remaining = [...rows.values()].filter((element) => !element.hidden);
+  if (remaining.length === 1) remaining[0].querySelector("a").click();
 }
 
 function sift() {
@@ -158,40 +158,40 @@ function sift() {
 }
 
 function take(deployment) {
-  const known = deployments.get(deployment.name);
-  if (known && isOlder(deployment, known)) return;
+  const previous = deployments.get(deployment.name);
+  if (previous && isOlder(deployment, previous)) return;
   setClock(deployment.now);
-  if (deployment.waits_for && !known?.waits_for && known) {
+  if (deployment.waits_for && !previous?.waits_for && previous) {
     say(`${deployment.name} waits for you to ${deployment.waits_for} it`);
   }
-  if (known && known.tone !== "bad" && deployment.tone === "bad") say(`${deployment.name} is ${deployment.word}: ${deployment.said}`);
+  if (previous && previous.tone !== "bad" && deployment.tone === "bad") say(`${deployment.name} is ${deployment.word}: ${deployment.said}`);
   if (deployment.lifecycle === "destroyed") deployments.delete(deployment.name);
   else deployments.set(deployment.name, deployment);
   soon(deployment.name);
 }
 
-async function refresh(done) {
-  if (done) readOffered();
-  if (done && steered) document.querySelector(`#waiting [data-of]:not([data-of="${CSS.escape(steered)}"])`)?.focus(); // the next one
-  if (done?.documents) showMade(document.getElementById("made"), done.documents);
+async function refresh(answer) {
+  if (answer) readOffered();
+  if (answer && steered) document.querySelector(`#waiting [data-of]:not([data-of="${CSS.escape(steered)}"])`)?.focus(); // the next one
+  if (answer?.documents) showMade(document.getElementById("made"), answer.documents);
   readSettings(shown.offered);
   readLosses();
-  const seen = new Set();
+  const names = new Set();
   const before = [...deployments.values()];
   for (let path = `/v1/deployments?limit=${FIRST}`; path; ) {
     const { items, next } = await ask(path);
     for (const deployment of items) {
-      seen.add(deployment.name);
+      names.add(deployment.name);
       take(deployment);
     }
     path = next && `/v1/deployments?limit=${REST}&cursor=${encodeURIComponent(next)}`;
   }
-  for (const known of before) { // except those that were created while the list was read
-    if (seen.has(known.name) || deployments.get(known.name) !== known) continue;
-    deployments.delete(known.name);
-    soon(known.name);
+  for (const earlier of before) { // except those that were created while the list was read
+    if (names.has(earlier.name) || deployments.get(earlier.name) !== earlier) continue;
+    deployments.delete(earlier.name);
+    soon(earlier.name);
   }
-  if (!seen.size) count();
+  if (!names.size) count();
   isRead = true;
   if (!isDrawing) goBack(rows);
 }
@@ -205,9 +205,9 @@ function readUnproven() {
 
 /** Reads the deployments that lose requests: proxies count all the time, and no event says so. */
 async function readLosses() {
-  const found = await insist(() => ask("/v1/losing"));
+  const answer = await insist(() => ask("/v1/losing"));
   const before = losses;
-  losses = new Map((found?.items ?? []).map(({ deployment, sentence }) => [deployment, sentence]));
+  losses = new Map((answer?.items ?? []).map(({ deployment, sentence }) => [deployment, sentence]));
   for (const [name, sentence] of losses) if (!before.has(name)) say(`${name} loses requests: ${sentence}`);
   for (const name of new Set([...before.keys(), ...losses.keys()])) {
     if (before.get(name) !== losses.get(name)) soon(name);
@@ -216,7 +216,7 @@ async function readLosses() {
 
 const fixedBy = ({ ask: verb, name }) => (name ? { [ENDS[verb]]: name } : {});
 /** What a button can do for the deployment of its row, or for the fleet. */
-async function known({ dataset }) {
+async function contextOf({ dataset }) {
   const { of: name } = dataset;
   steered = name ?? "";
   if (!name) return { ...shown, fixed: fixedBy(dataset), choices: { names: [...deployments.keys()].sort() } };
@@ -233,7 +233,7 @@ const readOffered = () => insist(async () => {
   readSettings(shown.offered);
 });
 
-offerButtons(known, refresh);
+offerButtons(contextOf, refresh);
 readOffered();
 keepPlace();
 drawColumns(order);

@@ -18,8 +18,8 @@ export function drawFrozen(freezes) {
 /** Reads and draws the freezes. A failed read changes nothing; a token of some deployments may not read them. */
 async function read() {
   if (document.visibilityState !== "visible") return;
-  const found = await ask("/v1/freezes").catch(() => null);
-  if (found) drawFrozen(found.items);
+  const answer = await ask("/v1/freezes").catch(() => null);
+  if (answer) drawFrozen(answer.items);
 }
 
 setInterval(read, PAUSE);

@@ -5,7 +5,7 @@ import { ask, insist, isFinal, watch } from "./stream.js";
 import { say, setClock, since, tenths, tick } from "./words.js";
 
 const TONES = { down: "bad", deaf: "bad", silent: "warn", up: "good" };
-const known = new Map();
+const stateOf = new Map();
 let offered = [];
 
 function draw(made) {
@@ -25,8 +25,8 @@ function take(hosts) {
   if (!hosts.length) return draw(h("p", { class: "empty" }, "No host is known yet: does a worker run?"));
   setClock(hosts[0].now);
   for (const { name, state } of hosts) {
-    if (known.has(name) && known.get(name) !== state) say(`Host ${name} is ${state}`);
-    known.set(name, state);
+    if (stateOf.has(name) && stateOf.get(name) !== state) say(`Host ${name} is ${state}`);
+    stateOf.set(name, state);
   }
   const states = Object.keys(TONES);
   const order = (first, second) => states.indexOf(first.state) - states.indexOf(second.state) || (first.name < second.name ? -1 : 1);
@@ -34,8 +34,8 @@ function take(hosts) {
 }
 
 function row(host) {
-  const { name, address, state, last_seen_at: seen, contract, drained_at: drained, drained_by: by } = host;
-  const from = { down: host.down_since, silent: seen, deaf: host.deaf_since }[state];
+  const { name, address, state, last_seen_at: lastSeen, contract, drained_at: drained, drained_by: by } = host;
+  const from = { down: host.down_since, silent: lastSeen, deaf: host.deaf_since }[state];
   const labels = Object.entries(host.labels).sort();
   const replicas = Object.entries(host.replicas).sort().map(([status, count]) => `${count} ${status}`).join(", ");
   return h(
@@ -46,7 +46,7 @@ function row(host) {
     h("span", { class: "state" }, h("span", { class: "badge" }, state), from ? [" ", since(from, " ")] : null,
       drained ? [" ", h("span", { class: "badge warn" }, "drained"), ` by ${by} `, since(drained, "ago")] : null),
     h("span", {}, `replicas: ${replicas || "none"}`),
-    h("span", { class: "dim" }, "seen ", since(seen, "ago")),
+    h("span", { class: "dim" }, "seen ", since(lastSeen, "ago")),
     devices(host),
     others(host),
     clock(host),

@@ -17,7 +17,7 @@ let readAt = 0;
 
 function draw() {
   const made = shown
-    ? [rollout(shown.rollout, shown.cycles, shown.plan, shown.deployment, shown.log), curves(shown.evidence), shown.kept ? receiptCard(shown.kept) : null]
+    ? [rollout(shown.rollout, shown.cycles, shown.plan, shown.deployment, shown.log), curves(shown.evidence), shown.sealed ? receiptCard(shown.sealed) : null]
     : [h("p", { class: "why warn" }, fault || "Loading …")];
   morphChildren(document.getElementById("rollout"), h("div", {}, made));
 }
@@ -34,15 +34,15 @@ async function refresh() {
 }
 
 async function read() {
-  const [deployment, found] = await Promise.all([ask(`/v1/deployments/${encodeURIComponent(NAME)}`), unlessForgotten(PATH)]);
+  const [deployment, answer] = await Promise.all([ask(`/v1/deployments/${encodeURIComponent(NAME)}`), unlessForgotten(PATH)]);
   setClock(deployment.now);
-  const kept = found && !found.outcome ? null : await ask(`${PATH}/receipt`);
-  if ((found ?? kept.receipt).deployment !== NAME) throw Object.assign(new Error(`This is no rollout of ${NAME}.`), { status: 404 });
-  if (!found) return { deployment, kept, ...ofReceipt(kept.receipt) };
+  const sealed = answer && !answer.outcome ? null : await ask(`${PATH}/receipt`);
+  if ((answer ?? sealed.receipt).deployment !== NAME) throw Object.assign(new Error(`This is no rollout of ${NAME}.`), { status: 404 });
+  if (!answer) return { deployment, sealed, ...ofReceipt(sealed.receipt) };
   const [{ items: cycles }, plan, evidence] = await Promise.all([
-    ask(`${PATH}/cycles`), ask(`${PATH}/plan`), found.spec.judge ? ask(`${PATH}/evidence`) : null,
+    ask(`${PATH}/cycles`), ask(`${PATH}/plan`), answer.spec.judge ? ask(`${PATH}/evidence`) : null,
   ]);
-  return { deployment, kept, rollout: found, cycles, plan, evidence, log: await failedLog(found) };
+  return { deployment, sealed, rollout: answer, cycles, plan, evidence, log: await failedLog(answer) };
 }
 
 /** The answer; null if the rows of the rollout are deleted, which its receipt outlives. */
@@ -88,7 +88,7 @@ setInterval(() => {
   if (document.visibilityState !== "visible") return;
   tick();
   if (!shown) return;
-  const isSealed = shown.kept?.seal;
+  const isSealed = shown.sealed?.seal;
   if (!shown.rollout.outcome) draw();
   else if (!isSealed && Date.now() - readAt > SEALED_PAUSE) again();
 }, 1000);

@@ -32,10 +32,10 @@ export function now() {
 }
 
 /** Whether an answer about a deployment is older than the known one: answers and events may overtake each other. */
-export function isOlder(read, known) {
-  if (read.id !== known.id) return read.created_at < known.created_at;
-  if (read.version !== known.version) return read.version < known.version;
-  return Date.parse(read.now) < Date.parse(known.now);
+export function isOlder(answer, current) {
+  if (answer.id !== current.id) return answer.created_at < current.created_at;
+  if (answer.version !== current.version) return answer.version < current.version;
+  return Date.parse(answer.now) < Date.parse(current.now);
 }
 
 export function symbolOf(route) {
@@ -97,11 +97,11 @@ export function roughly(milliseconds) {
 /** A duration that `tick` keeps up to date. `words`: "ago", "left" or nothing. */
 export function since(at, words = "", attributes = {}) {
   const element = h("time", { ...attributes, datetime: at, "data-words": words, title: CALENDAR.format(new Date(at)) });
-  element.append(told(at, words));
+  element.append(durationWords(at, words));
   return element;
 }
 
-function told(at, words) {
+function durationWords(at, words) {
   const span = now() - Date.parse(at);
   if (words === "left") return span < 0 ? `${duration(span)} left` : `deadline passed ${duration(span)} ago`;
   return `${words ? roughly(span) : duration(span)}${words ? ` ${words}` : ""}`;
@@ -119,7 +119,7 @@ export function clock(at) {
 export function tick() {
   for (const element of document.querySelectorAll("time[data-words]")) {
     if (!element.checkVisibility({ contentVisibilityAuto: true })) continue;
-    const text = told(element.dateTime, element.dataset.words);
+    const text = durationWords(element.dateTime, element.dataset.words);
     if (element.textContent !== text) element.textContent = text;
   }
 }

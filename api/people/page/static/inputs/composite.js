@@ -40,8 +40,8 @@ function parts(fields, value, id, isOpen = false) {
   const choiceOf = (field) => field.when.split("=");
   const isChosen = (field) => !field.when || (value[choiceOf(field)[0]] ?? defaultOf(fields, choiceOf(field)[0])) === choiceOf(field)[1];
   const made = fields.map((field, place) => {
-    const known = isChosen(field) ? value[field.name] : undefined;
-    return { field, isFirst: isProminent(field, known) || Boolean(field.when && field.fields.length), ...control(field, known, `${id}-${field.name}${field.when ? place : ""}`) };
+    const own = isChosen(field) ? value[field.name] : undefined;
+    return { field, isFirst: isProminent(field, own) || Boolean(field.when && field.fields.length), ...control(field, own, `${id}-${field.name}${field.when ? place : ""}`) };
   });
   const rest = made.filter(({ isFirst }) => !isFirst);
   const more = rest.length ? h("details", { open: isOpen && rest.length === made.length }, h("summary", {}, "More"), rest.map(({ element }) => element)) : null;
@@ -56,8 +56,8 @@ function parts(fields, value, id, isOpen = false) {
   element.addEventListener("change", choose);
   choose();
   const read = () => {
-    const told = made.filter(({ element: part }) => !part.hidden).map(({ field, read: readPart }) => [field.name, readPart()]);
-    return `{${told.filter(([, text]) => text !== undefined).map(([name, text]) => `${JSON.stringify(name)}: ${text}`).join(", ")}}`;
+    const pairs = made.filter(({ element: part }) => !part.hidden).map(({ field, read: readPart }) => [field.name, readPart()]);
+    return `{${pairs.filter(([, text]) => text !== undefined).map(([name, text]) => `${JSON.stringify(name)}: ${text}`).join(", ")}}`;
   };
   return { element, read };
 }
@@ -90,9 +90,9 @@ function items(field, value, id) {
   });
   const before = JSON.stringify([...made.values()].map((read) => read()));
   const read = () => {
-    const told = [...made.values()].map((readItem) => readItem());
-    if (JSON.stringify(told) === before) return isSame(value ?? field.default, field.default) && !field.is_needed ? undefined : JSON.stringify(shown);
-    return `[${told.join(", ")}]`;
+    const texts = [...made.values()].map((readItem) => readItem());
+    if (JSON.stringify(texts) === before) return isSame(value ?? field.default, field.default) && !field.is_needed ? undefined : JSON.stringify(shown);
+    return `[${texts.join(", ")}]`;
   };
   return { element: h("fieldset", {}, h("legend", {}, labelOf(field)), h("span", { class: "dim" }, meaningOf(field)), list, more), read };
 }
@@ -132,8 +132,8 @@ function variables(field, value, id) {
   const columns = ["Name", ...(takesSecrets ? ["Kind"] : []), "Value", ""];
   const head = h("thead", {}, h("tr", {}, columns.map((name) => (name ? h("th", { scope: "col" }, name) : h("td", {})))));
   const read = () => {
-    const told = [...rows.values()].map((row) => row()).filter(Boolean);
-    return told.length || value ? `{${told.map((pair) => pair.join(": ")).join(", ")}}` : undefined;
+    const pairs = [...rows.values()].map((row) => row()).filter(Boolean);
+    return pairs.length || value ? `{${pairs.map((pair) => pair.join(": ")).join(", ")}}` : undefined;
   };
   return { element: h("fieldset", {}, h("legend", { id: `${id}-head` }, labelOf(field)), h("span", { class: "dim" }, meaningOf(field)), h("table", { class: "variables", "aria-labelledby": `${id}-head` }, head, body), more), read };
 }

@@ -78,15 +78,15 @@ export const isSame = (one, other) => JSON.stringify(one ?? null) === JSON.strin
 /** An inner field: its row, and its value as YAML in one line, or undefined for the default. */
 export function leaf(field, value, id) {
   const hasNull = field.may_be_null && field.default !== null; // emptied, it is null and not its default
-  const known = hasNull && value === undefined ? field.default : value;
-  const isSet = !isSame(known, field.default);
-  const input = inputOf(field, { id }, isSet || hasNull || field.kind === "boolean" ? known : undefined);
+  const present = hasNull && value === undefined ? field.default : value;
+  const isSet = !isSame(present, field.default);
+  const input = inputOf(field, { id }, isSet || hasNull || field.kind === "boolean" ? present : undefined);
   const element = framed(field, input);
   const inner = element.querySelector("input, select, textarea");
   const before = inner.value;
   const read = () => {
     if (field.kind === "boolean") return inner.checked === Boolean(field.default) ? undefined : String(inner.checked);
-    if (inner.value === before && (isSet || !field.is_needed)) return isSet ? JSON.stringify(known) : undefined; // unchanged
+    if (inner.value === before && (isSet || !field.is_needed)) return isSet ? JSON.stringify(present) : undefined; // unchanged
     if (inner.value === "") return hasNull ? "null" : undefined;
     return written(field, inner.value);
   };

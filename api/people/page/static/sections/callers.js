@@ -5,12 +5,12 @@ import { chart, curve } from "./evidence.js";
 const KNOWN_SECONDS = 20;
 
 /** The section; null without requests or reports of proxies. `found`: the answer of `/v1/deployments/NAME/requests`. */
-export function callers(found) {
-  const points = (found?.minutes ?? []).filter((minute) => minute.seconds > KNOWN_SECONDS);
+export function callers(answer) {
+  const points = (answer?.minutes ?? []).filter((minute) => minute.seconds > KNOWN_SECONDS);
   if (!points.some((minute) => minute.per_second > 0)) return null;
-  const sum = (name) => found.now.reduce((total, revision) => total + revision[name], 0);
+  const sum = (name) => answer.now.reduce((total, revision) => total + revision[name], 0);
   const rate = (value) => (value >= 10 ? value.toFixed(0) : value.toPrecision(2).replace(/\.?0+$/, ""));
-  const slowest = Math.max(0, ...found.now.map(({ most_ms: ms }) => ms ?? 0));
+  const slowest = Math.max(0, ...answer.now.map(({ most_ms: ms }) => ms ?? 0));
   const [hour, now] = ["1 hour ago", "now"];
   const drawn = (title, said, ...curves) => chart(points, title, said, curves, hour, now);
   return h(

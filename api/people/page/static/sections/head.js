@@ -34,9 +34,9 @@ export function freeze(frozen) {
 /** What it waits for, each fact once. `why`: the answer of `/v1/deployments/NAME/why`; null until it is there. */
 export function sentence(deployment, why, log = null) {
   const { waits_for: verb, said, reason } = deployment;
-  const asked = `Waits for you to ${verb} it. ${deployment.maintenance}`.trimEnd();
+  const waiting = `Waits for you to ${verb} it. ${deployment.maintenance}`.trimEnd();
   const isExplained = Boolean(why) && said === reason; // the explanation contains the reason
-  const first = verb ? h("strong", {}, `${asked} `) : isExplained ? null : said + (why ? ". " : "");
+  const first = verb ? h("strong", {}, `${waiting} `) : isExplained ? null : said + (why ? ". " : "");
   const retry = deployment.retry_at && !why ? h("span", {}, " Tried again in ", since(deployment.retry_at, " "), ".") : null;
   if (!first && !retry && !why) return null;
   const upper = (line) => `${line[0].toUpperCase()}${line.slice(1)}.`;
@@ -56,6 +56,6 @@ export function reached(document) {
 
 function certificate({ kind, name, not_after: until, fault }) {
   const who = kind === "callers" ? "authorities of callers" : `certificate ${name ? `of ${name}` : "of its own"}`;
-  const known = until ? ` until ${until.slice(0, 10)}` : fault ? "" : " is to come";
-  return h("span", { class: fault ? "warn" : "" }, `; ${who}${kind === "callers" ? "" : known}${fault ? `: ${fault}` : ""}`);
+  const validity = until ? ` until ${until.slice(0, 10)}` : fault ? "" : " is to come";
+  return h("span", { class: fault ? "warn" : "" }, `; ${who}${kind === "callers" ? "" : validity}${fault ? `: ${fault}` : ""}`);
 }

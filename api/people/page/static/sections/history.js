@@ -42,19 +42,19 @@ async function read(records) {
 }
 
 async function readPage(records) {
-  const [asked, last] = [isOfPeople, listed(records).at(-1)];
+  const [ofPeople, last] = [isOfPeople, listed(records).at(-1)];
   const cursor = last ? `&cursor=${encodeURIComponent(`${last.updated_at}/${NO_ID}`)}` : "";
-  const found = await insist(() => ask(`${PATH}?limit=${PAGE}&people=${asked}${cursor}`));
-  if (!found || asked !== isOfPeople) return;
-  earlier.push(...found.items);
-  isEnd = !found.next;
+  const page = await insist(() => ask(`${PATH}?limit=${PAGE}&people=${ofPeople}${cursor}`));
+  if (!page || ofPeople !== isOfPeople) return;
+  earlier.push(...page.items);
+  isEnd = !page.next;
 }
 
 /** The newest records, followed by the pages that were read. */
 function listed(records) {
   const newest = isOfPeople ? records.filter(({ result }) => result === ASKED) : records;
-  const known = new Set(newest.map(keyOf));
-  return [...newest, ...earlier.filter((record) => !known.has(keyOf(record)))];
+  const keys = new Set(newest.map(keyOf));
+  return [...newest, ...earlier.filter((record) => !keys.has(keyOf(record)))];
 }
 
 /** The section. `records`: from `/v1/deployments/NAME/history`, newest first. */

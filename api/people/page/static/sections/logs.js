@@ -18,8 +18,8 @@ let drawn = () => {};
 /** The button that opens a replica's log; null if it has none. */
 export function logButton(route, label = "Log") {
   if (!mayRead || !route.host || route.host === "external") return null;
-  const named = label === "Log" ? `Log of ${shortId(route.id)}` : label;
-  return h("button", { type: "button", class: "quiet", "data-log": route.id, "aria-label": named, "aria-expanded": String(log?.route.id === route.id) }, label);
+  const ariaLabel = label === "Log" ? `Log of ${shortId(route.id)}` : label;
+  return h("button", { type: "button", class: "quiet", "data-log": route.id, "aria-label": ariaLabel, "aria-expanded": String(log?.route.id === route.id) }, label);
 }
 
 /** The open log; null if none is open. */
@@ -122,19 +122,19 @@ async function open(route) {
 async function read() {
   if (isReading) return;
   isReading = true;
-  const asked = log;
-  const isLast = !isLive(asked.route.id); // its last lines are read before following ends
+  const current = log;
+  const isLast = !isLive(current.route.id); // its last lines are read before following ends
   try {
-    take(asked, await sent(`/deployments/${encodeURIComponent(NAME)}/logs`, form(asked)));
+    take(current, await sent(`/deployments/${encodeURIComponent(NAME)}/logs`, form(current)));
   } catch (problem) {
     if (problem.status === 401) loggedOut();
-    asked.said = problem.detail ?? "The server did not answer.";
-    if (isFinal(problem)) asked.isFollowed = false;
+    current.said = problem.detail ?? "The server did not answer.";
+    if (isFinal(problem)) current.isFollowed = false;
   } finally {
     isReading = false;
   }
-  if (isLast) asked.isFollowed = false;
-  if (log && log !== asked) return read();
+  if (isLast) current.isFollowed = false;
+  if (log && log !== current) return read();
   return drawn();
 }
 
@@ -144,20 +144,20 @@ function form({ route, place }) {
 }
 
 /** Adds a piece as a text of its own, so that a selection above it stays. */
-function take(asked, { items: [piece], silent: [host] }) {
-  const { route, pieces } = asked;
+function take(current, { items: [piece], silent: [host] }) {
+  const { route, pieces } = current;
   if (!piece) {
-    const kept = pieces.length ? null : route.log_tail;
-    if (kept) pieces.push(kept);
-    const isKept = kept ? " These are the lines that were kept when it failed." : "";
-    asked.said = host ? `Host ${host} does not answer.${isKept}` : isKept.trim() || "It has printed nothing yet, or what runs it keeps its log.";
+    const tail = pieces.length ? null : route.log_tail;
+    if (tail) pieces.push(tail);
+    const isKept = tail ? " These are the lines that were kept when it failed." : "";
+    current.said = host ? `Host ${host} does not answer.${isKept}` : isKept.trim() || "It has printed nothing yet, or what runs it keeps its log.";
     return;
   }
-  const isFirst = asked.place === null;
-  asked.place = piece.place;
+  const isFirst = current.place === null;
+  current.place = piece.place;
   const text = piece.text.replace(COLOURS, "");
   if (text) pieces.push(text);
   pieces.splice(0, pieces.length - MOST_PIECES);
-  asked.said = pieces.length ? (text || isFirst || asked.isFollowed ? "" : "Nothing new.") : "It has printed nothing yet.";
-  if (!isFirst && !asked.isFollowed) say(text ? "There is more in the log" : "Nothing new");
+  current.said = pieces.length ? (text || isFirst || current.isFollowed ? "" : "Nothing new.") : "It has printed nothing yet.";
+  if (!isFirst && !current.isFollowed) say(text ? "There is more in the log" : "Nothing new");
 }

@@ -18,9 +18,9 @@ export function receiptCard({ receipt, seal }) {
 }
 
 /** A download of the receipt, as `rollway receipt --json` prints it. */
-function download(kept) {
-  const { deployment, from, to, rollout } = kept.receipt;
-  const text = encodeURIComponent(JSON.stringify(kept, null, 2));
+function download(sealed) {
+  const { deployment, from, to, rollout } = sealed.receipt;
+  const text = encodeURIComponent(JSON.stringify(sealed, null, 2));
   return h("a", { class: "quiet", href: `data:application/json,${text}`, download: `receipt-${deployment}-${from}-${to}-${rollout}.json` }, "Download JSON");
 }
 
@@ -32,13 +32,13 @@ function promises({ promised, measured, replayed, requests }) {
   const isBoth = promised.counts_stopping;
   const most = isBoth ? `${measured.most_live_and_stopping} live or stopping` : `${measured.most_live} live, ${measured.most_stopping} stopping next to them`;
   return [
-    held("Most replicas at once", `at most ${promised.most_live} live`, `at most ${most}`, measured.is_ceiling_kept),
-    held("Fewest serving", `at least ${promised.fewest_serving} serving, unless a replica fails on its own`, `at least ${measured.fewest_serving} serving`, measured.is_floor_kept),
+    promiseRow("Most replicas at once", `at most ${promised.most_live} live`, `at most ${most}`, measured.is_ceiling_kept),
+    promiseRow("Fewest serving", `at least ${promised.fewest_serving} serving, unless a replica fails on its own`, `at least ${measured.fewest_serving} serving`, measured.is_floor_kept),
     ...rows,
   ];
 }
 
-const held = (name, promised, measured, isKept) => [name, `${isKept ? "kept" : "broken"}: promised ${promised}, measured ${measured}`, isKept];
+const promiseRow = (name, promised, measured, isKept) => [name, `${isKept ? "kept" : "broken"}: promised ${promised}, measured ${measured}`, isKept];
 
 function sealed(seal) {
   if (!seal) return ["Seal", "Not sealed yet: a worker does it within a minute after the end.", true];

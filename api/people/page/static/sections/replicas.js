@@ -14,8 +14,8 @@ export const endedReplicas = () => ended;
 /** Reads the ended replicas, if their section is unfolded. */
 export async function readEnded() {
   if (!document.getElementById("ended")?.open) return;
-  const found = await insist(() => ask(`${PATH}?gone=true&limit=${ENDED}`));
-  ended = (found?.items ?? []).filter((route) => route.stopped_at).reverse();
+  const answer = await insist(() => ask(`${PATH}?gone=true&limit=${ENDED}`));
+  ended = (answer?.items ?? []).filter((route) => route.stopped_at).reverse();
 }
 
 /** Reads a section when it is unfolded. `draw()`: draws the page again. */

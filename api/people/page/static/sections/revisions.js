@@ -39,31 +39,31 @@ export function offerRevisions(draw) {
 
 /** The revisions that can be rolled out, and the names of those that have only failed. */
 export function choices(newest, { current_revision: current }) {
-  const others = known(newest).filter(({ name }) => name !== current);
+  const others = allRevisions(newest).filter(({ name }) => name !== current);
   const words = new Map(others.map(({ name, only_failed: isBad }) => [name, isBad ? `${name}, ${ONLY_FAILED}` : name]));
   return { choices: { revision: words }, failed: new Set(others.filter(({ only_failed: isBad }) => isBad).map(({ name }) => name)) };
 }
 
 /** The newest first. */
-function known(newest) {
-  const found = new Map([...all, ...newest].map((revision) => [revision.id, revision]));
-  return [...found.values()].sort((one, other) => (one.id < other.id ? 1 : -1)); // ids begin with the time
+function allRevisions(newest) {
+  const byId = new Map([...all, ...newest].map((revision) => [revision.id, revision]));
+  return [...byId.values()].sort((one, other) => (one.id < other.id ? 1 : -1)); // ids begin with the time
 }
 
 /** The section. `newest`: the revisions that came with the deployment; values of variables are masked by the server. */
 export function revisions(newest, { current_revision, deploying_revision: next, lifecycle }, offers) {
   if (!newest.length) return null;
   const current = lifecycle === "destroyed" ? null : current_revision;
-  const found = known(newest);
-  const names = found.map(({ name }) => name);
+  const rows = allRevisions(newest);
+  const names = rows.map(({ name }) => name);
   const place = ({ name }) => (name === current ? "current" : name === next ? "deploying" : "");
-  const isOlder = ({ id }) => id < found.find(({ name }) => name === current)?.id;
+  const isOlder = ({ id }) => id < rows.find(({ name }) => name === current)?.id;
   const more = newest.length >= FIRST && !all.length ? h("button", { type: "button", id: "all-revisions" }, "All revisions") : null;
   return h(
     "section",
     { class: "card", "aria-labelledby": "revisions-head", "data-key": "revisions" },
     h("h2", { id: "revisions-head" }, "Revisions"),
-    h("ul", { class: "revisions" }, found.map((revision) => item(revision, place(revision), otherThan(revision.name, current, names), names, [wayTo(revision, place(revision), isOlder(revision), offers), newFrom(revision, offers)]))),
+    h("ul", { class: "revisions" }, rows.map((revision) => item(revision, place(revision), otherThan(revision.name, current, names), names, [wayTo(revision, place(revision), isOlder(revision), offers), newFrom(revision, offers)]))),
     more,
   );
 }
@@ -125,14 +125,14 @@ function difference(name, other, names) {
   if (!compared.has(key)) {
     compared.set(key, null);
     const path = `${PATH}/${encodeURIComponent(other)}/difference?other=${encodeURIComponent(name)}`;
-    insist(() => ask(path)).then((found) => {
-      compared.set(key, found ? changes(found) : []);
+    insist(() => ask(path)).then((answer) => {
+      compared.set(key, answer ? changes(answer) : []);
       drawn();
     });
   }
-  const found = compared.get(key);
+  const lines = compared.get(key);
   const line = ([kind, path, value]) => h("li", {}, h(kind, {}, kind === "del" ? "- " : "+ ", `${path}: `, long(value)));
-  const said = found?.length ? h("ul", { class: "difference" }, found.map(line)) : h("p", { class: "dim" }, found ? "No difference." : "Loading …");
+  const said = lines?.length ? h("ul", { class: "difference" }, lines.map(line)) : h("p", { class: "dim" }, lines ? "No difference." : "Loading …");
   const option = (each) => h("option", { value: each, selected: each === other }, each);
   const choice = h("select", { "data-compared": name, "data-key": `with ${other}`, "aria-label": `Compare ${name} with` }, names.filter((each) => each !== name).map(option));
   return h("div", { "data-key": "difference" }, h("h3", {}, "Compared with ", choice), said);

@@ -9,50 +9,50 @@ const PLACE = encodeURIComponent(document.body.dataset.deployment);
 const PATH = `/v1/deployments/${PLACE}`;
 const FIRST = 10;
 const REST = 50;
-let known = new Map();
+let byId = new Map();
 let next = null; // the list and the cursor of the next page
 
 /** Reads earlier rollouts when their button is pressed. `draw()`: draws the page again. */
 export function offerRollouts(draw) {
   document.addEventListener("click", async ({ target }) => {
     if (target.id !== "earlier") return;
-    const found = await insist(() => read(REST, ...next));
-    if (found) take(found);
+    const page = await insist(() => read(REST, ...next));
+    if (page) take(page);
     draw();
   });
 }
 
 /** Reads the newest rollouts. Returns the newest one, if any. */
 export async function readRollouts() {
-  const found = await read(FIRST, "rollouts");
-  const isJoined = found.items.some(({ id }) => known.has(id));
-  if (!isJoined) known = new Map();
-  take(isJoined ? { ...found, next } : found);
-  return found.newest;
+  const page = await read(FIRST, "rollouts");
+  const isJoined = page.items.some(({ id }) => byId.has(id));
+  if (!isJoined) byId = new Map();
+  take(isJoined ? { ...page, next } : page);
+  return page.newest;
 }
 
 /** Reads a page. After the last page of rows come those of receipts. */
 async function read(limit, list, cursor = "") {
   const { items, next: place } = await ask(`${PATH}/${list}?limit=${limit}&cursor=${encodeURIComponent(cursor)}`);
   const isLast = !place && list === "rollouts";
-  const kept = isLast ? await read(limit, "receipts") : { items: [], next: place && [list, place] };
-  return { newest: items[0] ?? null, items: [...items, ...kept.items], next: kept.next };
+  const receipts = isLast ? await read(limit, "receipts") : { items: [], next: place && [list, place] };
+  return { newest: items[0] ?? null, items: [...items, ...receipts.items], next: receipts.next };
 }
 
-function take(found) {
-  for (const rollout of found.items) known.set(rollout.id, rollout);
-  next = found.next;
+function take(page) {
+  for (const rollout of page.items) byId.set(rollout.id, rollout);
+  next = page.next;
 }
 
 /** The section; null without rollouts. */
 export function rollouts(deployment) {
-  if (!known.size) return null;
-  const found = [...known.values()].sort((first, second) => (first.id < second.id ? 1 : -1)); // ids begin with the time
+  if (!byId.size) return null;
+  const newestFirst = [...byId.values()].sort((first, second) => (first.id < second.id ? 1 : -1)); // ids begin with the time
   return h(
     "section",
     { class: "card", "aria-labelledby": "rollouts-head", "data-key": "rollouts" },
     h("h2", { id: "rollouts-head" }, "Rollouts"),
-    h("ul", { class: "past", "data-key": "past" }, found.map((rollout) => item(rollout, deployment))),
+    h("ul", { class: "past", "data-key": "past" }, newestFirst.map((rollout) => item(rollout, deployment))),
     next ? h("button", { type: "button", id: "earlier", "data-key": "earlier" }, "Earlier rollouts") : null,
   );
 }

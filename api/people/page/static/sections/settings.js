@@ -9,9 +9,9 @@ export const ENDS = { "delete-freeze": "freeze", "delete-group": "group" };
 
 /** Reads and draws the section; it stays empty without permission or rows, and as it was after a failed read. */
 export async function readSettings(offered) {
-  const found = await Promise.all([ask("/v1/freezes"), ask("/v1/groups")]).catch(() => null);
-  if (!found) return;
-  const [freezes, groups] = found.map(({ items }) => items);
+  const answers = await Promise.all([ask("/v1/freezes"), ask("/v1/groups")]).catch(() => null);
+  if (!answers) return;
+  const [freezes, groups] = answers.map(({ items }) => items);
   drawFrozen(freezes);
   const made = freezes.length + groups.length ? drawn(freezes, groups, offered) : null;
   morphChildren(document.getElementById("settings"), h("div", {}, made));
