@@ -8,6 +8,7 @@ from typing import Any
 from domain.model.deployment import StartFailures
 from domain.steering.activation import activate
 from domain.strategies.builtin import parse_policy
+from domain.text.numbers import number_of
 from tests.support.people.people import asking, request
 from tests.support.pictures.pictures import NOW, READY, V1, V2, resting
 from tests.support.pictures.specs import QUICK_JUDGE, SPECS
@@ -75,7 +76,7 @@ class Start:
         undo = ", an undo" if self.is_undo else ""
         lives = f", {self.short_lives} short lives" if self.short_lives else ""
         spec = f", {said}" if said else ""
-        lives += f", {self.devices} devices" if self.devices else ""
+        lives += f", {number_of(self.devices, 'device')}" if self.devices else ""
         return f"{self.strategy} n={self.n}{size}{spec}{progress}{held}{in_use}{moved}{undo}{lives}"
 
     def state(self, left: Left) -> State:
