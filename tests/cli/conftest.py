@@ -8,11 +8,9 @@ from pathlib import Path
 import pytest
 
 from cli.main import main
-from db.connection.transactions import engine as process_engine
 from domain.installation.tokens import Role
-from tasks.task_settings import settings
-from tasks.worker import connections
 from tests.support.people.people_api import People, serving_people
+from tests.support.stack.this_process import forget_servers
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,19 +44,9 @@ def servers(database: str, redis_url: str, tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("DATABASE_URL", database)
     monkeypatch.setenv("REDIS_URL", redis_url)
     monkeypatch.setenv("ROLLWAY_HOME", str(tmp_path / "home"))
-    _forget()
+    forget_servers()
     yield
-    _forget()
-
-
-def _forget() -> None:
-    """Close what this process has opened, also for a test before."""
-    if process_engine.cache_info().currsize:
-        process_engine().dispose()
-    if connections.redis_client.cache_info().currsize:
-        connections.redis_client().close()
-    for cached in (process_engine, settings, connections.redis_client, connections.waker):
-        cached.cache_clear()
+    forget_servers()
 
 
 @pytest.fixture

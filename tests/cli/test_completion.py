@@ -84,8 +84,11 @@ def test_nobody_is_told_a_name_that_the_token_is_not_for(
     assert "orders" not in rollway("status", "ordres").err
 
 
-@pytest.mark.parametrize("url", ["postgresql://nobody@127.0.0.1:1/none", "not a url"])
-def test_tab_says_nothing_where_no_database_answers(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+NO_DATABASE = "postgresql://nobody@127.0.0.1:1/none"
+
+
+@pytest.mark.parametrize(("shell", "url"), [*((shell, NO_DATABASE) for shell in SHELLS), ("bash", "not a url")])
+def test_tab_says_nothing_where_no_database_answers(monkeypatch: pytest.MonkeyPatch, shell: str, url: str) -> None:
     monkeypatch.setenv("DATABASE_URL", url)
     monkeypatch.setenv("REDIS_URL", "redis://127.0.0.1:1")
-    assert offered("bash", "scale", "we") == []
+    assert offered(shell, "scale", "we") == []

@@ -18,8 +18,14 @@ from api.people.resources.routing import Methods
 from domain.text.errors import RollwayError
 
 _HERE = Path(__file__).parent
-_RELOAD = "again = setTimeout(() => location.reload(), 10000)"
-"""In the HTML of each live page: it loads itself again when a script of it has not come, and would never begin."""
+_RELOAD = (
+    "again = setTimeout(() => location.reload(), "
+    "performance.getEntriesByType('navigation')[0]?.type === 'reload' ? 60000 : 10000)"
+)
+"""In the HTML of each live page: it loads itself again when a script of it has not come, and would never begin.
+
+A page that has been loaded again waits for a minute, so that a slow line gets all scripts.
+"""
 _RELOAD_HASH = b64encode(hashlib.sha256(_RELOAD.encode()).digest()).decode()
 _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _POLICY = (
@@ -31,7 +37,7 @@ HEADERS: Mapping[str, str] = {
     "referrer-policy": "same-origin",
     "cross-origin-opener-policy": "same-origin",
 }
-"""Every answer of the page has them: no script, style or picture but those of this server, in no frame."""
+"""Every answer of the page has them: no script, style or picture but those of this server and that line; no frame."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """The live page in bad weather: no connection, a server that hangs, somebody who is faster, and texts that mislead."""
 
 import pytest
-from playwright.sync_api import BrowserContext, expect
+from playwright.sync_api import BrowserContext, Request, Route, expect
 
 from domain.installation.tokens import Role
 from tests.support.people.browser import log_in, serious
@@ -12,6 +12,8 @@ from tests.support.stack.waiting import eventually
 pytestmark = pytest.mark.e2e
 NOTICED = 11_000
 """Milliseconds: ten seconds, and one to look."""
+SLOWER_THAN_FIRST = 15_000
+"""Milliseconds: more than a page waits for its scripts when it is loaded for the first time."""
 AFTER_OFFLINE = """() => new Promise((done) => {
     const link = document.getElementById("link");
     new MutationObserver(() => done(link.textContent)).observe(link, { childList: true, subtree: true });
@@ -64,6 +66,23 @@ def test_a_page_whose_script_has_not_come_loads_itself_again(
     expect(page.get_by_text("connecting", exact=True)).to_be_visible()
     expect(page.get_by_text("live", exact=True)).to_be_visible(timeout=60_000)
     expect(page.get_by_role("heading", name="cut")).to_be_visible()
+
+
+def test_a_page_over_a_slow_line_is_not_loaded_again_and_again(
+    running_fleet: Fleet, server_beside_fleet: People, context: BrowserContext
+) -> None:
+    running_fleet.deploy_first("slow", 1)
+    page = log_in(context, server_beside_fleet.server.url, server_beside_fleet.token(Role.VIEWER))
+    scripts: list[Route] = []
+    page.route("**/static/deployment.js", lambda route: scripts.append(route))  # noqa: PLW0108 -- Playwright binds no built-in
+    page.goto(f"{server_beside_fleet.server.url}/deployments/slow", wait_until="commit")
+    loads: list[Request] = []
+    page.on("request", lambda request: loads.append(request) if request.is_navigation_request() else None)
+    page.wait_for_event("request", lambda request: "deployment.js" in request.url and bool(loads), timeout=60_000)
+    page.wait_for_timeout(SLOWER_THAN_FIRST)
+    assert len(loads) == 1
+    scripts[-1].continue_()
+    expect(page.get_by_text("live", exact=True)).to_be_visible()
 
 
 def test_who_is_too_late_is_told_in_the_open_dialog(
