@@ -4,6 +4,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -48,10 +49,21 @@ def test_a_damaged_cluster_that_may_hold_data_is_never_replaced(tmp_path: Path, 
     assert (tmp_path / "data" / "base" / "16384").exists()
 
 
-def test_an_older_postgres_is_refused_as_a_folder_and_as_a_server(tmp_path: Path, account: ServerAccount) -> None:
-    older = ServerAccount(account.tree.with_name("pginstall"), account.user)
-    if not (older.tree / "bin" / "postgres").exists() or not older.works:
-        pytest.skip("the wheel holds no older PostgreSQL that runs here")
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that every user may enter."""
+    with TemporaryDirectory(dir="/var/tmp") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+def test_an_older_postgres_is_refused_as_a_folder_and_as_a_server(
+    tmp_path: Path, account: ServerAccount, open_folder: Path
+) -> None:
+    tree = installed_tree().with_name("pginstall")
+    if not (tree / "bin" / "postgres").exists():
+        pytest.skip("the wheel holds no older PostgreSQL")
+    older = ServerAccount(_shared_copy(tree, open_folder) or tree, account.user)
     # version 16 knows no builtin locale, so its cluster is made by hand
     data = tmp_path / "data"
     data.mkdir(mode=0o700)

@@ -162,10 +162,10 @@ def test_a_start_that_fails_for_a_closed_folder_names_it_and_what_opens_it(
     link = behind.parent / "python"
     link.symlink_to(behind / "python")
     closed = [path for path in (*reversed(behind.parents), behind) if not path.stat().st_mode & 0o001]
-    told = {"command": ("env",), "working_directory": str(behind)} if names_folder else {"command": (str(link),)}
-    asked = replace(as_user(None), spec=RevisionSpec.model_validate(told))
+    command = ("env",) if names_folder else (str(link),)
+    spec = RevisionSpec(command=command, working_directory=str(behind) if names_folder else "/")
     with pytest.raises(ReplicaStartError) as raised:
-        ProcessRuntime(replica_home, accounts=Accounts(EACH)).start(asked)
+        ProcessRuntime(replica_home, accounts=Accounts(EACH)).start(replace(as_user(None), spec=spec))
     assert f"may not enter {closed[0]}, where {behind if names_folder else link} leads: " in str(raised.value)
     assert f"'chmod o+x {' '.join(map(str, closed))}' lets it pass" in str(raised.value)
 
