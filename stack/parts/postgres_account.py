@@ -147,7 +147,8 @@ def _shared_copy(tree: Path, folder: Path) -> Path | None:
         try:
             _copy(tree, place)
         except OSError:
-            return None
+            if not place.exists():  # else another start has made it meanwhile
+                return None
     return inside if _only_root_writes(place) else None
 
 

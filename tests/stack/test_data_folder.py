@@ -3,8 +3,10 @@ import pwd
 import shutil
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Barrier
 
 import pytest
 
@@ -175,6 +177,25 @@ def test_a_copy_that_somebody_else_could_have_made_is_not_used(tmp_path: Path) -
     os.chown(place, 1000, 1000)
 
     assert _shared_copy(installed_tree(), tmp_path) is None
+
+
+@as_root
+def test_starts_at_one_time_share_one_copy(tmp_path: Path) -> None:
+    tree = tmp_path / "wheel" / "pginstall18"
+    (tree / "bin").mkdir(parents=True)
+    for number in range(200):
+        (tree / "bin" / str(number)).touch()
+    (tree / "bin" / "postgres").touch()
+    together = Barrier(4)
+
+    def copy(_: int) -> Path | None:
+        together.wait()
+        return _shared_copy(tree, tmp_path)
+
+    with ThreadPoolExecutor(4) as starts:
+        (place,) = set(starts.map(copy, range(4)))
+    assert place is not None
+    assert (place / "bin" / "postgres").exists()
 
 
 def test_a_pid_file_of_a_process_that_is_not_ours_is_stale(tmp_path: Path) -> None:
