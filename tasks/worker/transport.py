@@ -34,21 +34,23 @@ _log = structlog.get_logger(__name__)
 
 
 class _Warnings:
-    """The log gets one line a second at most: a million wrong messages must not fill the disk."""
+    """The log gets one line of an event a second at most: a million wrong messages must not fill the disk."""
 
-    def __init__(self) -> None:
+    def __init__(self, event: str) -> None:
+        self._event = event
         self._next_at = 0.0
         self._since = 0
 
-    def add(self, what_happened: str, **more: str) -> None:
+    def add(self, **more: str) -> None:
         self._since += 1
         if monotonic() < self._next_at:
             return
-        _log.warning(what_happened, **more, since_last_line=self._since)
+        _log.warning(self._event, **more, since_last_line=self._since)
         self._next_at, self._since = monotonic() + _WARN_SECONDS, 0
 
 
-_warnings = _Warnings()
+_messages_aside = _Warnings("a message that does not fit was put aside")
+_dropped_broadcasts = _Warnings("a broadcast was dropped")
 
 
 class _TransportClient(kombu_redis.PrefixedStrictRedis):
@@ -73,7 +75,7 @@ class _TransportClient(kombu_redis.PrefixedStrictRedis):
             return refusal(raw, queue, str(unfit))
 
     def _put_aside(self, queue: str, raw: bytes, why: str) -> None:
-        _warnings.add("a message that does not fit was put aside", queue=queue, why=why)
+        _messages_aside.add(queue=queue, why=why)
         try:
             put_aside(redis.Redis(connection_pool=self.connection_pool), queue, raw, why)
         except RedisError as error:
@@ -119,7 +121,7 @@ class Channel(kombu_redis.Channel):
         try:
             return super()._receive_one(c)  # type: ignore[no-untyped-call]
         except RecursionError:
-            _warnings.add("a broadcast was dropped", why="it is nested too deeply")
+            _dropped_broadcasts.add(why="it is nested too deeply")
             raise Empty from None
 
     def _deliver_fanout_message(self, message: object, exchange: str) -> bool:
@@ -128,7 +130,7 @@ class Channel(kombu_redis.Channel):
         try:
             question = checked_broadcast(message)
         except UnfitMessageError as unfit:
-            _warnings.add("a broadcast was dropped", why=str(unfit))
+            _dropped_broadcasts.add(why=str(unfit))
             return False
         return bool(super()._deliver_fanout_message(question, exchange))  # type: ignore[no-untyped-call]
 

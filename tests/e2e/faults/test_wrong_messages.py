@@ -54,6 +54,9 @@ def ask(client: redis.Redis) -> str:
 
 def test_no_message_ends_the_worker_or_holds_up_the_next_one(fleet: Fleet, redis_client: redis.Redis) -> None:
     pid, log_start = fleet.pid("worker1"), len(fleet.log("worker1"))
+    for broadcast in BROADCASTS.values():
+        redis_client.publish("rollway:/0.celery.pidbox", broadcast)
+    eventually(lambda: "a broadcast was dropped" in fleet.log("worker1"), what="the first of them to be dropped")
     for number, (wrong, (message, words)) in enumerate(MALFORMED.items(), start=how_many_aside(redis_client) + 1):
         push(redis_client, message)
         told = answer_of(redis_client, ask(redis_client))
@@ -67,10 +70,8 @@ def test_no_message_ends_the_worker_or_holds_up_the_next_one(fleet: Fleet, redis
     for queue in ("lifecycle", "routes", "host.here"):
         push(redis_client, b"{}", queue)
     eventually(lambda: how_many_aside(redis_client) == before + 3, what="the other queues")
-    for broadcast in BROADCASTS.values():
-        redis_client.publish("rollway:/0.celery.pidbox", broadcast)
     assert answer_of(redis_client, ask(redis_client))["status"] == "SUCCESS"
-    assert "a message that does not fit was put aside" in fleet.log("worker1"), "once in some seconds is said of all"
+    assert "a message that does not fit was put aside" in fleet.log("worker1"), "in the same second as broadcasts"
     log = fleet.log("worker1")[log_start:]
     assert "Traceback" not in log
     assert "Connection to broker lost" not in log
