@@ -21,8 +21,10 @@ from runtime.process.process_runtime import ProcessRuntime
 from runtime.protocol import ReplicaStartError
 from tasks.replicas.probing import end_of
 from tests.runtime.process.test_process_users import NOBODY, as_user, needs_root
+from tests.support.stack.environment import needs_open_clone
 from tests.support.workers.runtimes import ROOT, ended, given_back
 
+pytestmark = needs_open_clone
 PYTHON = os.path.realpath("/usr/bin/python3")
 SERVE = """
 import os

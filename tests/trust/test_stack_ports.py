@@ -26,6 +26,7 @@ from stack.stack_errors import StackError
 from stack.stack_status import PartStatus, stack_status
 from stack.up import restart, up
 from tests.support.proxies import plain_http
+from tests.support.stack.environment import needs_open_clone
 from tests.support.stack.example import run_example
 from tests.support.stack.ports import free_port
 from tests.support.stack.small_stack import kill
@@ -35,6 +36,7 @@ from tests.support.trust.thief import WaitContext, around, asking
 pytestmark = [
     pytest.mark.e2e,
     pytest.mark.skipif(os.geteuid() != 0, reason="ONLY ROOT MAY CHANGE THE USER, SO THIS IS NOT TESTED HERE"),
+    needs_open_clone,
 ]
 STRANGER = 61_234
 PARTS = ("people", "api", "flower", "beat", "worker1", "valkey", "postgres", "envoy", "redis-port")

@@ -19,10 +19,11 @@ from tests.support.faults.pooler import pgbouncer
 from tests.support.faults.standby import Pair, postgres_with_standby
 from tests.support.faults.tls import make_authority, make_certificate
 from tests.support.rows.databases import engine_on, replay
+from tests.support.stack.environment import needs_open_clone
 from tests.support.stack.stack import ROOT, Fleet
 from tests.support.stack.waiting import eventually
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, needs_open_clone]
 
 HIS = ("config", "debug", "keys", "flushall", "flushdb", "save", "bgsave", "shutdown", "monitor", "acl", "sync")
 """What managed servers refuse."""

@@ -9,6 +9,9 @@ import signal
 from pathlib import Path
 
 import psutil
+import pytest
+
+from stack.home.folder import project_root
 
 _KEPT = re.compile(
     r"""  PATH | HOME | TMPDIR | (DY)?LD_LIBRARY_PATH  # without these nothing starts
@@ -21,6 +24,13 @@ _KEPT = re.compile(
 
 NO_ACCOUNT = {} if os.geteuid() else {"ROLLWAY_REPLICA_USER": "root"}
 """With this no stack of a test takes accounts of this machine, but for the one of PostgreSQL."""
+
+
+needs_open_clone = pytest.mark.skipif(
+    os.geteuid() == 0 and not all(folder.stat().st_mode & 0o001 for folder in project_root().parents),
+    reason="OTHER USERS MAY NOT ENTER WHERE THIS CLONE IS, AS BELOW /root, SO THIS IS NOT TESTED HERE",
+)
+"""Of tests in which another user runs what is in this clone."""
 
 
 def empty_environment() -> None:
