@@ -132,7 +132,7 @@ WANTED = st.builds(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=1000)
 @given(hosts=HOSTS, wanted=st.lists(WANTED, max_size=8), counts=st.dictionaries(st.sampled_from(["m0", "m3"]), VALUES))
 def test_in_whatever_fleet_every_placement_keeps_the_labels_and_none_is_withheld(
     hosts: dict[str, HostUp], wanted: list[Unplaced], counts: dict[str, str]
@@ -144,7 +144,7 @@ def test_in_whatever_fleet_every_placement_keeps_the_labels_and_none_is_withheld
         assert replica.is_external or (host in fitting if fitting else host is None)
 
 
-@settings(max_examples=200)
+@settings(max_examples=1000)
 @given(hosts=HOSTS, new=st.integers(0, 12), spread=st.sampled_from(["host", "zone"]))
 def test_in_whatever_fleet_a_spread_is_even_to_one(hosts: dict[str, HostUp], new: int, spread: str) -> None:
     wanted = [Unplaced(WEB, is_external=False, spread=spread)] * new
