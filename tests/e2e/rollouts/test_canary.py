@@ -80,7 +80,7 @@ def test_a_canary_that_is_as_good_is_promoted_by_its_judge_without_a_lost_reques
     assert set(load.tally.answers) == {(200, "v1"), (200, "v2")}
     assert last_ended(fleet, name, "completed")
     went_on = [reason for reason in reasons(fleet, name) if ": none of " in reason]
-    verdict = r", for failures, refusals and redirections: none of [\d,]+, good(; |$)"  # then what is under way
+    verdict = r", for failures, refusals and redirections: none of [\d,]+, good(; [\d,]+ under way to the canary, .+)?$"
     assert not [reason for reason in went_on if not re.search(verdict, reason)]
     assert [re.split(" of the requests, for |, for failures", reason)[0] for reason in went_on] == [
         "the canary gets 50 %",

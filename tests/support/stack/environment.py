@@ -11,6 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from runtime.machine.path_access import closed_folder
 from stack.home.folder import project_root
 
 _KEPT = re.compile(
@@ -27,7 +28,7 @@ NO_ACCOUNT = {} if os.geteuid() else {"ROLLWAY_REPLICA_USER": "root"}
 
 
 needs_open_clone = pytest.mark.skipif(
-    os.geteuid() == 0 and not all(folder.stat().st_mode & 0o001 for folder in project_root().parents),
+    os.geteuid() == 0 and closed_folder(project_root()) is not None,
     reason="OTHER USERS MAY NOT ENTER WHERE THIS CLONE IS, AS BELOW /root, SO THIS IS NOT TESTED HERE",
 )
 """Of tests in which another user runs what is in this clone."""
