@@ -167,9 +167,9 @@ def migrated_template(server: EmbeddedServer) -> str:
     return _TEMPLATE
 
 
-def engine_on(url: str) -> Engine:
+def engine_on(url: str, application: str = "rollway") -> Engine:
     """One more engine on a database, as another worker process has one."""
-    return make_engine(DatabaseSettings(url=url))
+    return make_engine(DatabaseSettings(url=url), application)
 
 
 @contextmanager

@@ -7,11 +7,13 @@ which holds no error. At the end the weather calms down, and everything must com
 import random
 import threading
 import time
+import traceback
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import Any
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -31,6 +33,8 @@ from tests.support.stack.servers import EmbeddedServer
 from tests.support.workers.coordinators import assert_nothing_happened_twice, coordinator_without_redis, run_until_quiet
 
 LONGEST = 600.0
+ATTEMPTS = 5
+"""How often a transaction is tried whose connection is cut."""
 NAMES = ("a", "b", "c", "d")
 
 POLICIES = [
@@ -90,14 +94,15 @@ def command(engine: Engine, dice: random.Random) -> None:
                 ask(engine, "activate_revision", deployment=name, revision="v1")
 
 
-def cut(server: EmbeddedServer, database: str, dice: random.Random) -> None:
-    """One of the connections to the database, from outside."""
+def cut(server: EmbeddedServer, cuts: Counter[str], dice: random.Random) -> None:
+    """One of the busy connections of these works, from outside. Each work bears some cuts before it ends."""
+    bearable = [work for work, number in list(cuts.items()) if number < ATTEMPTS - 1]
     with psycopg.connect(server.url, autocommit=True) as other:
-        pids = other.execute(
-            "SELECT pid FROM pg_stat_activity WHERE datname = %s AND state <> 'idle'", (database.rpartition("/")[2],)
-        ).fetchall()
-        if pids:
-            other.execute("SELECT pg_terminate_backend(%s)", dice.choice(pids))
+        busy = "SELECT pid, application_name FROM pg_stat_activity WHERE application_name = ANY(%s) AND state <> 'idle'"
+        if connections := other.execute(busy, (bearable,)).fetchall():
+            pid, work = dice.choice(connections)
+            cuts[work] += 1
+            other.execute("SELECT pg_terminate_backend(%s)", (pid,))
 
 
 @pytest.mark.timeout(LONGEST + 120)
@@ -111,20 +116,23 @@ def test_whatever_happens_at_once_the_budget_holds_and_the_end_is_what_was_asked
         write(engine, "INSERT INTO revisions (deployment_id, name, spec) VALUES (%s, 'v3', '{}')", made.id)
     over, broke = threading.Event(), []
     done: Counter[str] = Counter()
+    cuts: Counter[str] = Counter()
 
     def again_and_again(work: Callable[[Engine, random.Random], None], number: int, pause: float) -> None:
-        dice, own = random.Random(f"{seed}-{number}"), engine_on(database)
+        name = f"{uuid4()} {work.__name__}"
+        dice, own = random.Random(f"{seed}-{number}"), engine_on(database, name)
         while not over.wait(dice.random() * pause):
+            cuts[name] = 0
             try:
                 work(own, dice)
                 done[work.__name__] += 1
             except Exception as error:  # noqa: BLE001  (told at the end)
-                broke.append(error)
+                broke.append("".join(traceback.format_exception(error)))
         own.dispose()
 
     def cutting(_: Engine, dice: random.Random) -> None:
         if done["coordinate"] + done["command"] >= 20 * done["cuts"]:  # or a slow machine gets nothing done
-            cut(postgres_server, database, dice)
+            cut(postgres_server, cuts, dice)
             done["cuts"] += 1
 
     works = [(coordinate, 0.005), (coordinate, 0.005), (probe, 0.01), (command, 0.03), (command, 0.03), (cutting, 0.3)]
