@@ -31,6 +31,7 @@ OF_ROUTES = (
     "slept_at",
     "wake_started_at",
     "parked_at",
+    "let_go_at",
     "drain_started_at",
     "out_of_traffic_at",
     "stop_requested_at",

@@ -39,7 +39,7 @@ class Observed:
         )
         self.drain_ack = Histogram(
             "rollway_drain_ack_seconds",
-            "From the decision that a replica leaves until the last live proxy has acknowledged it",
+            "From the decision to drain or park a replica until the last live proxy has acknowledged it",
             buckets=_SECONDS,
             registry=self.registry,
         )

@@ -88,7 +88,8 @@ _PARKED = columns("id uuid, until timestamptz")
 
 _PARK_ROUTES = f"""
     UPDATE routes r
-       SET traffic_status = 'inactive', parked_until = u.until, parked_at = %(at)b
+       SET traffic_status = 'inactive', parked_until = u.until, parked_at = %(at)b,
+           park_xid = pg_current_xact_id(), let_go_at = NULL
       FROM {_PARKED} WHERE r.id = u.id
 """
 

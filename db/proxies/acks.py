@@ -1,4 +1,4 @@
-"""Proxies: which are live, what each has acknowledged, and which drains and weights all of them know."""
+"""Proxies: which are live, what each has acknowledged, and which drains, parked replicas and weights all know."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from psycopg.rows import class_row, scalar_row
 
 from db.connection.arrays import columns, named_row
 from db.locking.row_locks import count_change, lock
-from db.locking.statuses import IS_LIVE
+from db.locking.statuses import ACTIVE, IS_LIVE
 from domain.model.states import Lifecycle
 
 # no live proxy holds a table that was read before the weight was set
@@ -45,24 +45,38 @@ def note_known_weights(connection: Connection) -> int:
 
 # conditions on a proxy `p` and a route `r`
 _IS_DRAINING = "r.status = 'terminating' AND r.out_of_traffic_at IS NULL"
+_IS_PARKED = f"r.{ACTIVE} AND r.parked_until IS NOT NULL AND r.let_go_at IS NULL"
 # Of a snapshot that is yet to come: it is of a server that had counted further, and this one is a standby that was
 # promoted without its last transactions, or a dump's. What comes now gets numbers that the proxy seems to know.
 _IS_OF_ELSEWHERE = "pg_snapshot_xmax({}) > pg_snapshot_xmax(pg_current_snapshot())"
 _IS_ACKED_ELSEWHERE = _IS_OF_ELSEWHERE.format("p.acked_snapshot")
-# the table that the proxy acknowledged was read before the route was taken out of it
-_MAY_SEND = f"""
-    (p.acked_snapshot IS NULL OR {_IS_ACKED_ELSEWHERE} OR NOT pg_visible_in_snapshot(r.drain_xid, p.acked_snapshot))
-"""
-IS_LET_GO = f"""
-    {_IS_DRAINING} AND (r.drain_xid IS NULL OR NOT EXISTS (SELECT FROM proxies p WHERE {IS_LIVE} AND {_MAY_SEND}))
+
+
+def _may_send(xid: str) -> str:
+    """Whether the table that the proxy acknowledged was read before this transaction took the route out of it."""
+    return f"""
+        (p.acked_snapshot IS NULL OR {_IS_ACKED_ELSEWHERE} OR NOT pg_visible_in_snapshot({xid}, p.acked_snapshot))
+    """
+
+
+def _nobody_sends_since(xid: str) -> str:
+    return f"({xid} IS NULL OR NOT EXISTS (SELECT FROM proxies p WHERE {IS_LIVE} AND {_may_send(xid)}))"
+
+
+_IS_LET_GO = f"""
+    ({_IS_DRAINING} AND {_nobody_sends_since("r.drain_xid")}
+     OR {_IS_PARKED} AND {_nobody_sends_since("r.park_xid")})
 """
 
-_OWNERS = f"SELECT DISTINCT r.deployment_id FROM routes r WHERE {IS_LET_GO}"
+_OWNERS = f"SELECT DISTINCT r.deployment_id FROM routes r WHERE {_IS_LET_GO}"
 
 _RELEASE = f"""
-    UPDATE routes r SET out_of_traffic_at = clock_timestamp()
-     WHERE r.deployment_id = ANY(%s) AND {IS_LET_GO}
-    RETURNING r.deployment_id, extract(epoch FROM r.out_of_traffic_at - r.drain_started_at)::float8
+    UPDATE routes r
+       SET out_of_traffic_at = CASE WHEN r.status = 'terminating' THEN clock_timestamp() END,
+           let_go_at = CASE WHEN r.status = 'terminating' THEN r.let_go_at ELSE clock_timestamp() END
+     WHERE r.deployment_id = ANY(%s) AND {_IS_LET_GO}
+    RETURNING r.deployment_id, extract(epoch FROM coalesce(r.out_of_traffic_at - r.drain_started_at,
+                                                           r.let_go_at - r.parked_at, interval '0'))::float8
 """
 
 _SEEN = columns("node_id text, kind text, silence_seconds float8, is_doubled bool, stats_address text")
@@ -98,8 +112,8 @@ _PROXIES = f"""
     SELECT node_id, kind, coalesce({IS_LIVE}, false) AS is_live, is_doubled, acked_version,
            extract(epoch FROM clock_timestamp() - acked_at)::float8 AS acked_seconds_ago,
            extract(epoch FROM clock_timestamp() - last_seen_at)::float8 AS seen_seconds_ago,
-           (SELECT count(*)::int FROM routes r WHERE {_IS_DRAINING} AND r.drain_xid IS NOT NULL AND {_MAY_SEND})
-               AS drains_waiting
+           (SELECT count(*)::int FROM routes r
+             WHERE {_IS_DRAINING} AND r.drain_xid IS NOT NULL AND {_may_send("r.drain_xid")}) AS drains_waiting
       FROM proxies p ORDER BY node_id
 """
 
@@ -130,7 +144,7 @@ class Ack:
 
 @dataclass(frozen=True, slots=True)
 class DrainedRoute:
-    """A route that every live proxy knows to be gone, `seconds` after it was decided that it leaves."""
+    """A route that gets no request from any live proxy, `seconds` after it was decided to drain or to park it."""
 
     deployment_id: UUID
     seconds: float
@@ -195,7 +209,7 @@ def note_acks(connection: Connection, acks: Sequence[Ack]) -> None:
 
 
 def release_drained(connection: Connection) -> list[DrainedRoute]:
-    """Note which draining routes every live proxy knows to be gone, and return them.
+    """Note which draining and parked routes get no request from any live proxy, and return them.
 
     Without a live proxy that is all of them: there is nothing to wait for.
     """
@@ -215,12 +229,12 @@ def list_proxies(connection: Connection) -> list[ProxyView]:
 
 _FOLLOWS = f"""
     SELECT EXISTS (SELECT FROM rollouts o WHERE {IS_KNOWN}) AS weights,
-           EXISTS (SELECT FROM routes r WHERE {IS_LET_GO}) AS drains
+           EXISTS (SELECT FROM routes r WHERE {_IS_LET_GO}) AS drains
 """
 
 
 class Follows(NamedTuple):
-    """Whether there are weights that all know, and drains that all have seen, which nobody has noted yet."""
+    """Whether there are weights that all know, and drained or parked routes that none uses, which are not noted yet."""
 
     weights: bool
     drains: bool

@@ -22,15 +22,13 @@ from domain.text.errors import RouteNotFoundError
 from domain.traffic.tls import ReplicaTls
 from domain.traffic.wire import ReplicaWire, known_wire, replica_wire
 
-_PARKED_FOR = """
-    CASE WHEN r.parked_until > clock_timestamp() THEN clock_timestamp() - coalesce(r.parked_at, r.created_at) END
-"""
+_PARKED_AT = "CASE WHEN r.parked_until > clock_timestamp() THEN coalesce(r.parked_at, r.created_at) END"
 
 _ROUTE = f"""
     SELECT r.id, r.deployment_id, d.name AS deployment, v.name AS revision, v.spec::text, v.is_walled, r.status,
            r.address, r.start_tries, r.started_at, r.probe_streak, r.drain_started_at, r.out_of_traffic_at,
            r.stop_requested_at, r.warm_up_started_at, r.warmed_at, r.status_reason AS reason,
-           {_PARKED_FOR} AS parked_for, {IS_NEEDED} AS is_needed,
+           {_PARKED_AT} AS parked_at, r.let_go_at, {IS_NEEDED} AS is_needed,
            r.asleep_at, r.slept_at, r.wake_started_at, r.devices, {SPOKEN}
       FROM routes r JOIN deployments d ON d.id = r.deployment_id JOIN revisions v ON v.id = r.revision_id
 """
@@ -90,7 +88,8 @@ class RouteRow:
     `start_tries`: the starts in a row without an answer of its runtime. `unreadable`: the part of its revision that
     this release cannot read; its spec then has only what ends a replica. `is_walled`: as in `ReplicaRequest`.
     `warm_up_started_at`: when its warm-up began, if it has one; `warmed_at`: when the warm-up ended. `devices`: those
-    that its replica owns, or has lent; None for none. `parked_for`: the time since it was parked.
+    that its replica owns, or has lent; None for none. `parked_at`: when it was parked, if it is.
+    `let_go_at`: when every live proxy knew that.
     """
 
     id: UUID
@@ -111,7 +110,8 @@ class RouteRow:
     warm_up_started_at: datetime | None
     warmed_at: datetime | None
     reason: str
-    parked_for: timedelta | None
+    parked_at: datetime | None
+    let_go_at: datetime | None
     is_needed: bool
     asleep_at: datetime | None
     slept_at: datetime | None
@@ -122,9 +122,8 @@ class RouteRow:
     @property
     def parked(self) -> ParkedRoute:
         """The facts that decide about its sleep."""
-        has_answered = self.parked_for is not None and self.parked_for.total_seconds() >= self.spec.drain_seconds
         sleep = (self.asleep_at, self.slept_at, self.wake_started_at)
-        return ParkedRoute(self.status, has_answered, self.is_needed, *sleep)
+        return ParkedRoute(self.status, self.is_needed, self.parked_at, self.let_go_at, *sleep)
 
     @property
     def tls(self) -> ReplicaTls | None:

@@ -25,6 +25,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from domain.model.states import RouteStatus
+from domain.revisions.revision import RevisionSpec
 from domain.text.numbers import number_of
 
 IDLE_LOOKS = 2
@@ -88,6 +89,16 @@ class DrainTimes:
     stop_grace: timedelta
     drain_max: timedelta | None = None
 
+    @classmethod
+    def of(cls, spec: RevisionSpec, deadline: timedelta) -> "DrainTimes":
+        """The times that a revision asks for."""
+        return cls(
+            deadline=deadline,
+            drain=timedelta(seconds=spec.drain_seconds),
+            stop_grace=timedelta(seconds=spec.stop_grace_seconds),
+            drain_max=timedelta(seconds=spec.drain_max_seconds) if spec.drain == "until_idle" else None,
+        )
+
 
 def next_stop_step(route: LeavingRoute, times: DrainTimes, now: datetime) -> StopStep:
     """The next step of the ladder above."""
@@ -128,8 +139,13 @@ def _end_of_drain(route: LeavingRoute, times: DrainTimes) -> datetime:
     if route.drain_started_at is None:
         raise ValueError("a terminating route has no drain_started_at")
     if route.out_of_traffic_at is None:
-        return route.drain_started_at + times.deadline + times.drain
+        return end_of_fixed_drain(route.drain_started_at, None, times)
     return route.out_of_traffic_at + _drain(route, times)
+
+
+def end_of_fixed_drain(decided_at: datetime, let_go_at: datetime | None, times: DrainTimes) -> datetime:
+    """The end of `drain`, which begins once every live proxy has let go of a route, or at the deadline without that."""
+    return (decided_at + times.deadline if let_go_at is None else let_go_at) + times.drain
 
 
 def _drain(route: LeavingRoute, times: DrainTimes) -> timedelta:

@@ -295,13 +295,7 @@ class Stops:
         )
 
     def _times(self, route: RouteRow) -> DrainTimes:
-        spec = route.spec
-        return DrainTimes(
-            deadline=self.drain_deadline,
-            drain=timedelta(seconds=spec.drain_seconds),
-            stop_grace=timedelta(seconds=spec.stop_grace_seconds),
-            drain_max=timedelta(seconds=spec.drain_max_seconds) if spec.drain == "until_idle" else None,
-        )
+        return DrainTimes.of(route.spec, self.drain_deadline)
 
     def _note_trouble(self, route_id: UUID, why: str | None) -> None:
         """A trouble is said when it begins and when it ends, and not at each try."""

@@ -12,6 +12,7 @@ from redis.exceptions import RedisError
 from sqlalchemy import Engine
 
 from db.connection.transactions import database_now, in_transaction
+from db.proxies.acks import release_drained
 from db.replicas.heartbeats import back_at
 from db.replicas.host_routes import RouteRow, running_routes
 from db.replicas.reports import RouteReport
@@ -178,7 +179,8 @@ class ProbePass:
 
     What runs is read once a second, what is starting ten times at most, however often it is asked. A probe that is in
     flight when the pass ends stays so in `prober`, which the next pass continues with: so a replica may hang for longer
-    than any pass lasts. So may a runtime, by `silences`.
+    than any pass lasts. So may a runtime, by `silences`. `drain_deadline`: how long proxies may take to let go of a
+    parked replica that is to sleep.
     """
 
     engine: Engine
@@ -188,6 +190,7 @@ class ProbePass:
     host: str
     prober: Prober
     silences: Silences
+    drain_deadline: timedelta
     strangers: Strangers = field(default_factory=Strangers)
     warmer: Warmer | None = None
     _timetable: Timetable = field(default_factory=Timetable)
@@ -253,6 +256,8 @@ class ProbePass:
         else:
             self._timetable.renew_starting([row for row in rows if row.unreadable is None])
         self._write([report for row in rows if (report := report_of_unread(row))])
+        if any(row.spec.park and row.parked.may_fall_asleep and row.let_go_at is None for row in rows):
+            in_transaction(self.engine, release_drained)
         if self.warmer is not None and (routes_with_requests := [row for row in rows if is_sent_requests(row)]):
             self.warmer.warm(routes_with_requests)
         return now
@@ -307,7 +312,7 @@ class ProbePass:
         else:
             detail = answer.detail if answer else self._last_details.get(route.id, "no probe was answered yet")
             result = ProbeResult(running=True, is_answered=answer.ok if answer else None, detail=detail)
-        if result.running and (sleep := report_of_sleep(route)) is not None:
+        if result.running and (sleep := report_of_sleep(route, self.drain_deadline, now)) is not None:
             return sleep
         verdict = (
             verdict_in_sleep(route, result, now)

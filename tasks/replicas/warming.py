@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from time import monotonic
 from uuid import UUID
@@ -24,6 +24,7 @@ from db.replicas.host_routes import RouteRow, warming_among
 from db.replicas.reports import RouteReport, record_reports
 from db.unreachable import AWAY
 from domain.model.states import RouteStatus
+from domain.replicas.drain import DrainTimes
 from domain.replicas.health import HealthVerdict, ProbeResult
 from domain.replicas.sleep import SleepStep, judge_sleep, next_sleep_step
 from domain.replicas.warm_up import (
@@ -62,9 +63,10 @@ def _park_request(route: RouteRow) -> tuple[ParkRequest, SleepStep] | None:
     return (park.sleep, SleepStep.ANSWERED) if parked.is_asleep and parked.slept_at is None else None
 
 
-def report_of_sleep(route: RouteRow) -> RouteReport | None:
+def report_of_sleep(route: RouteRow, drain_deadline: timedelta, now: datetime) -> RouteReport | None:
     """The report before the first `sleep` or `wake`; None if neither is due."""
-    step, park = next_sleep_step(route.spec.park, route.parked), route.spec.park
+    times, park = DrainTimes.of(route.spec, drain_deadline), route.spec.park
+    step = next_sleep_step(park, route.parked, times, now)
     if park is None or step is SleepStep.NONE:
         return None
     words = "asleep until it is needed" if step is SleepStep.BEGINS else f"waking: {park.wake.request}"

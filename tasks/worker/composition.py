@@ -220,8 +220,11 @@ def _send_to_other_system(task: str, payload: Mapping[str, object], to: str, exp
 @cache
 def replicas_of(host: str) -> HostReplicas:
     """Return the work for the replicas of its own host, or of EXTERNAL."""
-    deadline = timedelta(seconds=settings().drain_deadline_seconds)
-    return HostReplicas(engine(), runtimes(), waker(), host, deadline, secrets())
+    return HostReplicas(engine(), runtimes(), waker(), host, _drain_deadline(), secrets())
+
+
+def _drain_deadline() -> timedelta:
+    return timedelta(seconds=settings().drain_deadline_seconds)
 
 
 @cache
@@ -247,8 +250,8 @@ def _strangers() -> Strangers:
 
 def probe_pass(host: str) -> ProbePass:
     """A new pass over the running replicas of a host, or of EXTERNAL."""
-    observers = _silences(), _strangers(), _warmer_of(host)
-    return ProbePass(engine(), runtimes(), waker(), redis_client(), host, _prober_of(host), *observers)
+    parts = engine(), runtimes(), waker(), redis_client(), host, _prober_of(host), _silences()
+    return ProbePass(*parts, _drain_deadline(), _strangers(), _warmer_of(host))
 
 
 @cache

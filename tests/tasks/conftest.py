@@ -1,5 +1,6 @@
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -70,5 +71,5 @@ def probe_once(
     engine: Engine, runtimes: Runtimes, waker: Waker, redis_client: redis.Redis
 ) -> Iterator[Callable[[], bool]]:
     with closing(Prober()) as prober:
-        probing = ProbePass(engine, runtimes, waker, redis_client, HERE, prober, Silences())
+        probing = ProbePass(engine, runtimes, waker, redis_client, HERE, prober, Silences(), timedelta(seconds=5))
         yield lambda: probing.look() is not None

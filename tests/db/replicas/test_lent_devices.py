@@ -1,6 +1,7 @@
 """Sleepers in Postgres: they lend their devices, others get these, and nobody wakes on a device that has an owner."""
 
 import threading
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from uuid import UUID
 
@@ -10,11 +11,13 @@ from sqlalchemy import Engine
 
 from db.connection.transactions import in_transaction
 from db.devices import owned_on, read_ledger, wake
-from db.replicas.host_routes import running_routes
+from db.replicas.host_routes import RouteRow, running_routes
 from db.replicas.reports import RouteReport, record_reports
 from domain.model.states import RouteStatus, TrafficStatus
+from domain.replicas.drain import DrainTimes
 from domain.replicas.sleep import SleepStep, next_sleep_step
 from tests.db.replicas.test_devices import TWO_OWNERS, deploy, held, live, revision, serving, stop_all, why
+from tests.support.rows.acknowledged import ack, publish, release, see, seen_now
 from tests.support.rows.databases import engine_on
 from tests.support.rows.deployments import ask, read, write
 from tests.support.rows.hosts import has
@@ -32,6 +35,12 @@ def report(engine: Engine, route_id: UUID, was: str, step: SleepStep, status: st
     in_transaction(engine, partial(record_reports, reports=[news]))
 
 
+def step_of(row: RouteRow) -> SleepStep:
+    """The step that its worker takes, where proxies get an hour to let go of it."""
+    times = DrainTimes.of(row.spec, timedelta(hours=1))
+    return next_sleep_step(row.spec.park, row.parked, times, datetime.now(UTC))
+
+
 def sleep_all(engine: Engine) -> None:
     """The world: whatever is parked is sent to sleep, and says that it has heard it."""
     parked = "SELECT id FROM routes WHERE parked_until IS NOT NULL AND status = 'healthy'"
@@ -44,7 +53,7 @@ def wake_all(engine: Engine) -> None:
     """The world: whatever is needed again is woken, and says that it is awake."""
     for host in ("a", "b"):
         for row in in_transaction(engine, partial(running_routes, host=host)):
-            if next_sleep_step(row.spec.park, row.parked) is SleepStep.WAKES:
+            if step_of(row) is SleepStep.WAKES:
                 for step in (SleepStep.WAKES, SleepStep.OVER):
                     report(engine, row.id, "provisioning", step)
 
@@ -178,18 +187,30 @@ def test_a_sleeper_that_has_gone_frees_nothing_that_another_one_holds(engine: En
 
 
 def test_it_is_sent_to_sleep_when_its_last_requests_have_had_their_time(engine: Engine) -> None:
+    """Which begins when the last proxy has let go of it, and each time anew."""
     has(engine, "a", "gpu=2")
+    publish(engine)
+    see(engine, "edge")
     deploy(engine, "web", 1, BLUE_GREEN, park=PARK, drain_seconds=60)
-    ask(engine, "activate_revision", deployment="web", revision="v2")
+
+    def parked_step(revision: str) -> SleepStep:
+        rows = in_transaction(engine, partial(running_routes, host="a"))
+        (row,) = (row for row in rows if row.revision == revision)
+        return step_of(row)
+
+    for current, parked in (("v2", "v1"), ("v1", "v2"), ("v2", "v1")):
+        ask(engine, "activate_revision", deployment="web", revision=current)
+        live(engine, 3)
+        write(engine, "UPDATE routes SET parked_at = parked_at - interval '50 min'")
+        assert (release(engine), parked_step(parked)) == (frozenset(), SleepStep.NONE), "a proxy may still use it"
+        ack(engine, "edge", seen_now(engine))
+        assert (len(release(engine)), parked_step(parked)) == (1, SleepStep.NONE), "its last requests are under way"
+        write(engine, "UPDATE routes SET let_go_at = let_go_at - interval '60 s'")
+        assert (parked_step(parked), parked_step(current)) == (SleepStep.BEGINS, SleepStep.NONE)
+    ask(engine, "activate_revision", deployment="web", revision="v1")
     live(engine, 3)
-
-    def parked_step() -> SleepStep:
-        (row,) = (row for row in in_transaction(engine, partial(running_routes, host="a")) if row.revision == "v1")
-        return next_sleep_step(row.spec.park, row.parked)
-
-    assert parked_step() is SleepStep.NONE
-    write(engine, "UPDATE routes SET parked_at = parked_at - interval '60 s' WHERE parked_at IS NOT NULL")
-    assert parked_step() is SleepStep.BEGINS
+    write(engine, "UPDATE routes SET parked_at = parked_at - interval '61 min'")
+    assert parked_step("v2") is SleepStep.BEGINS, "after the deadline no proxy is waited for"
 
 
 def test_one_that_is_needed_before_it_has_answered_keeps_its_device(engine: Engine) -> None:

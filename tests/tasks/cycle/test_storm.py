@@ -114,9 +114,7 @@ def test_whatever_happens_at_once_the_budget_holds_and_the_end_is_what_was_asked
     for name in NAMES:
         made = make_deployment(engine, "■■■", name=name)
         write(engine, "INSERT INTO revisions (deployment_id, name, spec) VALUES (%s, 'v3', '{}')", made.id)
-    over, broke = threading.Event(), []
-    done: Counter[str] = Counter()
-    cuts: Counter[str] = Counter()
+    over, broke, done, cuts = threading.Event(), list[str](), Counter[str](), Counter[str]()
 
     def again_and_again(work: Callable[[Engine, random.Random], None], number: int, pause: float) -> None:
         name = f"{uuid4()} {work.__name__}"

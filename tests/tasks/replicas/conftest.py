@@ -41,7 +41,9 @@ def make_pass(engine: Engine, waker: Waker, redis_client: redis.Redis, prober: P
     def make(
         runtimes: dict[str, Runtime] | None = None, prober: Prober = prober, client: redis.Redis = redis_client
     ) -> ProbePass:
-        return ProbePass(engine, runtimes or {"external": external}, waker, client, HERE, prober, silences)
+        return ProbePass(
+            engine, runtimes or {"external": external}, waker, client, HERE, prober, silences, timedelta(seconds=5)
+        )
 
     return make
 

@@ -52,7 +52,9 @@ def test_an_engine_that_hangs_holds_up_nobody(
     engine: Engine, waker: Waker, redis_client: redis.Redis, runtimes: Runtimes, hanging: DockerRuntime, prober: Prober
 ) -> None:
     host = HostReplicas(engine, {**runtimes, "docker": hanging}, waker, HERE, timedelta())
-    probes = ProbePass(engine, {**runtimes, "docker": hanging}, waker, redis_client, HERE, prober, Silences())
+    probes = ProbePass(
+        engine, {**runtimes, "docker": hanging}, waker, redis_client, HERE, prober, Silences(), timedelta(seconds=5)
+    )
     in_docker = {"runtime": "docker", "docker": {"image": "web:1"}, "drain_seconds": 0, "stop_grace_seconds": 0}
     make_deployment(engine, "■■■◇◇◇", name="boxes", n=3, status=SCALING, spec=in_docker)
     web = make_route(engine, SERVICE)

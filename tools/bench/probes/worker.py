@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -51,7 +52,7 @@ def work(
     prober = Prober()
     while True:
         began = time.monotonic()
-        probing = ProbePass(engine, runtimes, Waker(client), client, HOST, prober, Silences())
+        probing = ProbePass(engine, runtimes, Waker(client), client, HOST, prober, Silences(), timedelta(seconds=5))
         while (pause := probing.look()) and time.monotonic() < began + WORK_SECONDS:
             time.sleep(pause)
         time.sleep(max(0.0, began + TICK_SECONDS - time.monotonic()))

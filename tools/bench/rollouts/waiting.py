@@ -7,6 +7,7 @@ a second of it takes of this process and of Postgres, by how many start, how lon
 import tempfile
 import time
 from collections.abc import Sequence
+from datetime import timedelta
 from multiprocessing import Value
 from pathlib import Path
 from typing import Any
@@ -54,7 +55,9 @@ def main() -> None:
                     _start(engine, replicas)
                     with redis.Redis.from_url(valkey.url) as client:
                         prober = _Counting()
-                        probing = ProbePass(engine, runtimes, Waker(client), client, HERE, prober, Silences())
+                        probing = ProbePass(
+                            engine, runtimes, Waker(client), client, HERE, prober, Silences(), timedelta(seconds=5)
+                        )
                         figures = _measured(engine, probing, prober, server, ago, seconds)
                         prober.close()
                     print(f"{replicas} that began {ago} s ago, for {seconds} s: {figures}", flush=True)
