@@ -122,7 +122,7 @@ class KeptLog:
 
 @contextmanager
 def kept_log(log: Path, limits: LogLimits, account: Account | None) -> Iterator[KeptLog]:
-    """Begin a log. Raises OSError.
+    """Begin a log, which nobody keeps any more where the body raises. Raises OSError.
 
     Where this system's head reads more than it is asked for, the descriptor is of the log itself, and nobody keeps it.
     """
@@ -132,13 +132,16 @@ def kept_log(log: Path, limits: LogLimits, account: Account | None) -> Iterator[
         with log.open("ab") as file:
             yield KeptLog(file.fileno())
         return
-    ends = [*os.pipe()]
+    ends, keeper = [*os.pipe()], None
     try:
         keeper = adopt_child(_keeper(ends[0], log, limits, library))
         if account:
             os.fchown(ends[1], account.uid, account.gid)  # so that it may open /dev/stderr again
         ends.append(os.open(f"/proc/self/fd/{ends[1]}", os.O_RDWR))
         yield KeptLog(ends[-1], keeper, os.fstat(ends[-1]).st_ino)
+    except BaseException:
+        _kill(keeper)
+        raise
     finally:
         for end in ends:
             os.close(end)
@@ -165,7 +168,13 @@ def keep_again(log: Path, limits: LogLimits, writer: int, pipe: int | None) -> I
 def end_keeper(keeper: Identity | None) -> None:
     """End the keeper where a leftover of its replica still holds the pipe: earlier output is written by then."""
     wait_for_end(keeper, _PATIENCE_SECONDS)
+    _kill(keeper)
+
+
+def _kill(keeper: Identity | None) -> None:
+    """Return once it writes nothing any more."""
     kill_group(keeper)
+    wait_for_end(keeper, _PATIENCE_SECONDS)
 
 
 def _keeper(pipe: int, log: Path, limits: LogLimits, library: str) -> subprocess.Popen[bytes]:

@@ -251,6 +251,7 @@ class ProcessRuntime:
         except (ReplicaStartError, OSError):
             with self._records.locked():
                 self._records.remove(replica.record.route_id)
+            end_keeper(replica.record.log_keeper)
             raise
         with self._records.locked():
             latest = self._records.load(replica.record.route_id) or replica.record

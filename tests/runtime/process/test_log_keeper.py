@@ -3,20 +3,23 @@
 import json
 import os
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
 
 from domain.installation.settings import LogLimits
+from domain.revisions.revision import RevisionSpec
 from runtime.process.accounts import EACH, Accounts
 from runtime.process.begin.limits import ProcessLimits
 from runtime.process.process_logs import ProcessLogs
 from runtime.process.process_runtime import ProcessRuntime
-from runtime.protocol import ReplicaRequest
+from runtime.protocol import ReplicaRequest, ReplicaStartError
 from tests.support.proxies import plain_http
 from tests.support.stack.waiting import eventually
 from tests.support.trust.thief import shared_folder
@@ -207,6 +210,21 @@ if os.fork() == 0:
 print("left", flush=True)
 time.sleep(60)
 """
+
+
+@pytest.mark.parametrize("command", ["./interpreted", "/no/such/program"])
+@pytest.mark.parametrize("folder", [".", "missing"])
+def test_a_start_that_fails_leaves_nobody_that_writes(replica_home: Path, command: str, folder: str) -> None:
+    """Or the folder of a trial could not be removed."""
+    script = replica_home / "interpreted"
+    script.write_text("#!/no/such/interpreter\n")
+    script.chmod(0o755)
+    spec = RevisionSpec(command=(command,), working_directory=str(replica_home / folder))
+    for _ in range(20):
+        with pytest.raises(ReplicaStartError):
+            ProcessRuntime(replica_home).start(replace(request(), spec=spec))
+        children = Path(f"/proc/{os.getpid()}/task/{threading.get_native_id()}/children").read_text().split()
+        assert [pid for pid in map(int, children) if is_running(pid)] == []
 
 
 def test_a_keeper_ends_with_its_replica_whoever_still_holds_the_log(replica_home: Path) -> None:
