@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import psutil
@@ -69,6 +70,12 @@ def placed(fleet: Fleet, statuses: str = "healthy") -> Counter[tuple[str, str]]:
     return Counter((route["host"], route["revision"]) for route in fleet.routes("web", statuses))
 
 
+def ends(fleet: Fleet) -> list[dict[str, Any]]:
+    """How each route has ended, and when, for a message."""
+    query = "SELECT host, status, status_reason, healthy_at, status_changed_at FROM routes ORDER BY created_at"
+    return fleet.rows(query)
+
+
 def running_routes(home: Path) -> set[UUID]:
     """The routes of the replicas that run in a host's home."""
     return {UUID(carried["ROLLWAY_ROUTE"]) for _, carried in environments_of(home) if "ROLLWAY_ROUTE" in carried}
@@ -123,7 +130,7 @@ def test_a_rollout_ends_as_promised_though_a_host_dies_in_the_middle(two_hosts: 
     (rollout,) = two_hosts.rollouts("web")
     assert (rollout["outcome"], rollout["failed_routes"]) == ("completed", 0), "a lost host is no revision's fault"
     lost = two_hosts.routes("web", "failed")
-    assert {route["host"] for route in lost} == {"west"}
+    assert {route["host"] for route in lost} == {"west"}, ends(two_hosts)
     assert all("its host west has been silent for" in route["status_reason"] for route in lost)
 
 
