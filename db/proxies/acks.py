@@ -45,7 +45,11 @@ def note_known_weights(connection: Connection) -> int:
 
 # conditions on a proxy `p` and a route `r`
 _IS_DRAINING = "r.status = 'terminating' AND r.out_of_traffic_at IS NULL"
-_IS_PARKED = f"r.{ACTIVE} AND r.parked_until IS NOT NULL AND r.let_go_at IS NULL"
+# only one that may sleep: nothing waits for the others
+_IS_PARKED = f"""
+    r.{ACTIVE} AND r.parked_until IS NOT NULL AND r.let_go_at IS NULL
+    AND EXISTS (SELECT FROM revisions v WHERE v.id = r.revision_id AND v.spec ->> 'park' IS NOT NULL)
+"""
 # Of a snapshot that is yet to come: it is of a server that had counted further, and this one is a standby that was
 # promoted without its last transactions, or a dump's. What comes now gets numbers that the proxy seems to know.
 _IS_OF_ELSEWHERE = "pg_snapshot_xmax({}) > pg_snapshot_xmax(pg_current_snapshot())"
@@ -209,7 +213,7 @@ def note_acks(connection: Connection, acks: Sequence[Ack]) -> None:
 
 
 def release_drained(connection: Connection) -> list[DrainedRoute]:
-    """Note which draining and parked routes get no request from any live proxy, and return them.
+    """Note which draining routes, and parked ones that may sleep, get no request from any live proxy, and return them.
 
     Without a live proxy that is all of them: there is nothing to wait for.
     """

@@ -1,5 +1,7 @@
 """Which proxies count, and which drains all of them know."""
 
+from typing import LiteralString
+
 import pytest
 from sqlalchemy import Engine
 
@@ -7,7 +9,13 @@ from db.connection.transactions import in_transaction, transaction
 from db.proxies.acks import list_proxies, release_drained
 from tests.support.proxies.edge import DRAIN
 from tests.support.rows.acknowledged import ack, drain, publish, release, see, seen_now
-from tests.support.rows.deployments import Made, make_deployment, read, write
+from tests.support.rows.deployments import SPEC, Made, make_deployment, read, write
+
+PARK = {"sleep": {"path": "/sleep"}, "wake": {"path": "/wake_up"}}
+PARKED: LiteralString = """
+    UPDATE routes SET traffic_status = 'inactive', parked_until = now() + interval '1 h', parked_at = now(),
+                      park_xid = pg_current_xact_id() WHERE id = ANY(%s)
+"""
 
 
 @pytest.fixture
@@ -59,6 +67,20 @@ def test_an_older_drain_is_known_while_a_newer_one_is_not(engine: Engine, web: M
     assert release(engine) == {web.id}
     gone = read(engine, "SELECT id FROM routes WHERE out_of_traffic_at IS NOT NULL")
     assert [row["id"] for row in gone] == [web.routes[0]]
+
+
+@pytest.mark.parametrize(("park", "released"), [({"park": PARK}, True), ({}, False)])
+def test_a_parked_replica_is_let_go_as_one_that_is_drained_if_it_may_sleep(
+    engine: Engine, park: dict[str, object], *, released: bool
+) -> None:
+    made = make_deployment(engine, "■■", n=1, spec={**SPEC, **park})
+    publish(engine)
+    see(engine, "a")
+    write(engine, PARKED, [made.routes[0]])
+    assert release(engine) == frozenset()
+    ack(engine, "a", seen_now(engine))
+    assert release(engine) == (frozenset({made.id}) if released else frozenset())
+    assert release(engine) == frozenset()
 
 
 def test_without_a_live_proxy_there_is_nothing_to_wait_for(engine: Engine, web: Made) -> None:
