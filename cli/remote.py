@@ -131,7 +131,8 @@ def _kind(code: str) -> type[RollwayError]:
     kinds = [RollwayError]
     for kind in kinds:
         kinds += kind.__subclasses__()
-    return next((kind for kind in kinds if kind.code == code), type("RemoteError", (RollwayError,), {"code": code}))
+    known = next((kind for kind in kinds if kind.code == code), None)
+    return known or type("RemoteError", (RollwayError,), {"code": code})
 
 
 def remote(patience: float | None = None) -> Remote | None:
