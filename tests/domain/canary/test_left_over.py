@@ -6,6 +6,8 @@ from datetime import timedelta
 import pytest
 
 from domain.cycle.evaluator import EVALUATOR
+from domain.handlers.dispatch import cycle
+from domain.model.decision import WaitsFor
 from domain.strategies.budget import Budget
 from domain.strategies.canary.rollback import weight_back
 from tests.support.pictures.pictures import NOW, ROLLING_BACK, V3, deploying, happens
@@ -41,6 +43,18 @@ def test_a_sick_canary_and_an_old_one_that_died_are_not_both_replaced_above_the_
     rollout = {"stage": 1, "weight": 500, "weight_known_at": KNOWN_AT}
     both = deploying("■■|▲", 3, policy=canary(steps=["5%"]), rollout=rollout)
     assert happens(both, EVALUATOR.evaluate_one(both, NOW)) == "create 1, drain ▲"
+
+
+def test_on_the_way_back_nothing_leaves_before_proxies_know_the_weight() -> None:
+    rollout = {"stage": 1, "weight": 2500, "desired_at_start": 3}
+    back = deploying("■■|■■", 3, policy=canary(steps=["75%"]), status=ROLLING_BACK, rollout=rollout)
+    waits = cycle(back, NOW).waits
+    assert waits
+    assert waits.kind is WaitsFor.PROXIES
+    known = deploying(
+        "■■|■■", 3, policy=canary(steps=["75%"]), status=ROLLING_BACK, rollout={**rollout, "weight_known_at": KNOWN_AT}
+    )
+    assert happens(known, cycle(known, NOW)) == "drain ■"
 
 
 @pytest.mark.parametrize(
