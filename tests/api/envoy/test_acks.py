@@ -18,7 +18,7 @@ from tests.support.people.asking import page
 from tests.support.proxies import plain_http
 from tests.support.proxies.edge import Edge
 from tests.support.proxies.web_replicas import replicas
-from tests.support.stack.waiting import eventually
+from tests.support.stack.waiting import NotInTimeError, eventually
 
 DEPLOYING = DeploymentLifecycleStatus(Lifecycle.DEPLOYING, DeploymentSubStep.PROVISIONING)
 
@@ -111,12 +111,21 @@ def test_replicas_come_and_go_under_load_without_a_failed_request(envoy_edge: Ed
 
 
 def test_the_proxy_is_listed_as_live_with_what_it_knows(envoy_edge: Edge) -> None:
-    def up_to_date() -> list[ProxyView]:
+    def known() -> tuple[str, list[ProxyView]]:
         version = page(envoy_edge.api.url, "/v1/traffic").json()["version"]
-        proxies = in_transaction(envoy_edge.routes.engine, list_proxies)
+        return version, in_transaction(envoy_edge.routes.engine, list_proxies)
+
+    def up_to_date() -> list[ProxyView]:
+        version, proxies = known()
         return [proxy for proxy in proxies if proxy.acked_version == version]
 
-    (proxy,) = eventually(up_to_date, what="the proxy to know the table")
+    try:
+        (proxy,) = eventually(up_to_date, what="the proxy to know the table")
+    except NotInTimeError as error:
+        error.add_note(
+            f"{known()}\n{envoy_edge.api.log.read_text()[-3000:]}\n{envoy_edge.envoy.log.read_text()[-3000:]}"
+        )
+        raise
     assert (proxy.node_id, proxy.kind, proxy.is_live, proxy.drains_waiting) == ("edge-1", "envoy", True, 0)
     # a poll that is held is a sign of life: nothing changes, and it is there all the same
     time.sleep(2)
