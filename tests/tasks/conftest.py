@@ -1,3 +1,4 @@
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import timedelta
@@ -27,6 +28,9 @@ def runtimes(replica_home: Path) -> dict[str, ProcessRuntime]:
 
 
 def _forget() -> None:
+    for thread in threading.enumerate():
+        if thread.name == "courier":  # it would open a connection of an engine that is disposed of
+            thread.join(60)
     if engine_of_this_process.cache_info().currsize:
         engine_of_this_process().dispose()
     for made in (

@@ -66,7 +66,7 @@ def test_a_replica_that_hangs_for_longer_than_any_pass_becomes_unhealthy(
         return status(engine, route_id) == "unhealthy"
 
     eventually(one_look_of_a_new_pass)
-    assert len(passes) > 10
+    assert len(passes) > len(service.connections) >= 3, "a probe was answered to a later pass than sent it"
     (row,) = read(engine, "SELECT status_reason FROM routes")
     assert row["status_reason"] == "GET /health: no answer within 0.5 s"
 
