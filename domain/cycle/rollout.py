@@ -93,11 +93,8 @@ def turned_back(deployment: Deployment, now: datetime, *, at_once: bool = False)
 
 
 def past_all_weights(rollout: Rollout) -> Rollout | None:
-    """The rollout once the last weight of its canary has passed; None where no weight is left to pass.
-
-    One that has begun no stage is no canary any more.
-    """
-    canary = rollout.canary.with_weight(None) if rollout.canary and rollout.canary.stage else None
+    """The rollout once the last weight of its canary has passed; None where no weight is left to pass."""
+    canary = rollout.canary and rollout.canary.with_weight(None)
     return replace(rollout, canary=canary, promote_requested=False) if canary != rollout.canary else None
 
 

@@ -157,10 +157,6 @@ def test_a_promotion_is_for_one_weight_and_a_full_one_for_all() -> None:
     assert step(rest) == "create 1"
     assert promote(rest).already
     assert promote(rest, full=True).already
-    begun = activate_revision(resting("■■■|", 3, READY, current_revision_id=V1), V2, SHORT, NOW).deployment
-    before_its_first_stage = promote(begun, full=True).deployment.rollout
-    assert before_its_first_stage
-    assert before_its_first_stage.canary is None
     with pytest.raises(WrongStateError, match="no weights to pass by"):
         promote(deploying("■■|□□", policy=blue_green()), full=True)
     with pytest.raises(WrongStateError, match="moves the traffic by itself"):
