@@ -160,8 +160,8 @@ class Fleet:
         command = kind.model_validate({"request_id": "r", "actor": "ann", "deployment": self.name})
         try:
             steered = case_of(self.connection, claim_named(self.connection, command.deployment), command).steered()
-        except RollwayError as error:  # its words may name what was set by itself, while its record is kept
-            return error.code, error.detail
+        except RollwayError as error:  # what was set by itself is named only while its record is kept
+            return error.message.partition(". An undo goes back to a revision")[0]
         return steered.already, steered.details, steered.back_reason, steered.deployment.deploying_revision_id
 
     def read(self) -> Deployment:

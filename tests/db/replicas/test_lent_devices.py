@@ -187,7 +187,7 @@ def test_a_sleeper_that_has_gone_frees_nothing_that_another_one_holds(engine: En
 
 
 def test_it_is_sent_to_sleep_when_its_last_requests_have_had_their_time(engine: Engine) -> None:
-    """Which begins when the last proxy has let go of it, and each time anew."""
+    """Their time begins when the last proxy has let go of the replica, each time that it is parked."""
     has(engine, "a", "gpu=2")
     publish(engine)
     see(engine, "edge")

@@ -51,9 +51,9 @@ def test_what_is_written_down_before_a_request_is_sent(
     [
         (0, 2),
         (0.5, 2.5),
-        (300, 302),  # it was told late that it may
+        (300, 302),  # proxies let go of it late
         (None, 62),  # a proxy that never acknowledges is waited for until the deadline
-        (-100, 2),  # they let go of it when it was parked before, and it was parked by a release that does not ask them
+        (-100, 2),  # this was another time that it was parked; an earlier release has parked it now
     ],
 )
 def test_it_sleeps_when_its_last_requests_are_answered(let_go_after: float | None, sleeps_after: float) -> None:
