@@ -10,7 +10,15 @@ from urllib.parse import parse_qs, urlsplit
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from domain.devices.needs import VARIABLE, parse_resources
-from domain.installation.settings import LogLimits, Retention, Settings, absolute
+from domain.installation.settings import (
+    REPLICA_PORTS,
+    RIGHT_PORTS,
+    LogLimits,
+    Retention,
+    Settings,
+    absolute,
+    ports_between,
+)
 from domain.replicas.host_choice import RIGHT_HOST_NAME, host_name
 from domain.revisions.host_labels import labels_in
 from domain.revisions.secret_refs import DEPLOYMENT, filled_in, reference_text
@@ -74,6 +82,11 @@ def _resources(text: str) -> str:
         parse_resources(text)
     except InvalidInputError as error:
         raise ValueError(str(error)) from None
+    return text
+
+
+def _ports(text: str) -> str:
+    ports_between(text)
     return text
 
 
@@ -146,6 +159,10 @@ class TaskSettings(Settings):
         65_536, ge=64, le=1_048_576, validation_alias="ROLLWAY_REPLICA_FILES", description="a number from 64 to 1048576"
     )
     """The number of files and sockets that one process of a replica may have open."""
+    replica_ports: Annotated[str, AfterValidator(_ports)] = Field(
+        f"{REPLICA_PORTS[0]}-{REPLICA_PORTS[-1]}", validation_alias="ROLLWAY_REPLICA_PORTS", description=RIGHT_PORTS
+    )
+    """The ports of replica processes; another range for each installation of one user on a machine."""
     docker_volumes: Names = Field(
         (), validation_alias="ROLLWAY_DOCKER_VOLUMES", description=f"{_NAMES} of folders and volumes"
     )

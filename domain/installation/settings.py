@@ -16,6 +16,21 @@ def absolute(path: object) -> object:
     return path
 
 
+REPLICA_PORTS = range(20_000, 30_000)
+RIGHT_PORTS = "the first and the last of a range from 1024 to 32767, as in 20000-29999"
+_CHOOSABLE = range(1024, 32_768)
+"""Below the ports of outgoing connections, 32768 to 60999 on Linux: none takes a port before its replica listens."""
+
+
+def ports_between(text: str) -> range:
+    """The range of '20000-29999', where both ends are included. Raises ValueError."""
+    first, _, last = text.partition("-")
+    ports = range(int(first), int(last) + 1)
+    if not ports or ports[0] not in _CHOOSABLE or ports[-1] not in _CHOOSABLE:
+        raise ValueError(RIGHT_PORTS)
+    return ports
+
+
 class Settings(BaseModel):
     """Values from environment variables, or given by field name.
 

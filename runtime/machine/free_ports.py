@@ -5,10 +5,9 @@ import random
 import socket
 from collections.abc import Callable, Mapping
 
-# All are below the kernel's range for outgoing connections (32768-60999 on Linux), so that none of those takes a port
-# between our test and the listen() of the process that gets it.
+# Below the kernel's range for outgoing connections (32768-60999 on Linux), so that none of those takes a port between
+# our test and the listen() of the process that gets it.
 SERVER_PORTS = range(10000, 20000)
-REPLICA_PORTS = range(20000, 30000)
 SOCKET = "ROLLWAY_SOCKET"
 """The descriptor of the listening socket that the supervisor of a stack keeps for a process."""
 _FIRST_OF_SYSTEMD = 3

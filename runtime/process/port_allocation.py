@@ -3,16 +3,18 @@
 import os
 import pwd
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from pathlib import Path
+from uuid import UUID
 
 import psutil
 import structlog
 
 from runtime.machine.free_ports import free_port
-from runtime.machine.identity import may_be_of
+from runtime.machine.identity import Identity, may_be_of
 from runtime.machine.listening import ListenerTable, ListeningSocket
 from runtime.process.accounts import Owners
 from runtime.process.record import ReplicaRecord
@@ -132,37 +134,69 @@ class Holding:
 
 @dataclass(frozen=True, slots=True)
 class PortHolders:
-    """Compares the users of listening sockets with those of the replicas.
+    """Compares the listening sockets at the ports of replicas with the replicas.
 
-    nobody listens                                    -> not held
-    root, or the user of the replica's process        -> by itself
-    a process of the replica, as another user         -> by itself
-    otherwise                                         -> by a stranger
+    nobody listens                                         -> not held
+    a process of the replica, as whatever user             -> by itself
+    a process that was started for another replica         -> by a stranger
+    root, or the user of the replica's process             -> by itself
+    otherwise                                              -> by a stranger
     """
 
     owners: Owners
     _table: ListenerTable = field(default_factory=ListenerTable)
 
     def of(self, record: ReplicaRecord) -> Holding:
-        """The holding of the port of a replica that runs."""
+        """The holding of the port of a replica, which may have ended."""
         listening = self._table.at(record.address, record.port)
         if listening is None or record.process is None:
             return Holding(None)
         own = record.uid if record.uid is not None else _uid_of(record.process.pid)
-        strange = [listener for listener in listening if listener.uid not in (_ROOT, own)]
-        if strange:
-            family = frozenset(_sockets_of_family(record.process.pid))
-            strange = [listener for listener in strange if listener.inode not in family]
-        return Holding(bool(listening), self._describe(strange[0]) if strange else "")
+        strange = _first_stranger(record.process, record.route_id, own, tuple(listening))
+        return Holding(bool(listening), self._describe(*strange) if strange else "")
 
-    def _describe(self, listener: ListeningSocket) -> str:
-        """The user in words: user 1879048193, of the deployment 'other'; user 33 (www-data)."""
+    def _describe(self, listener: ListeningSocket, other: str) -> str:
+        """The stranger in words: another replica, of the deployment 'web'; user 33 (www-data).
+
+        user 1879048193, of the deployment 'other'.
+        """
+        if other:
+            return f"another replica, of the deployment {other!r}"
         accounts = {number: name for name, number in self.owners.pool.accounts().items()}
         if deployment := accounts.get(listener.uid):
             return f"user {listener.uid}, of the deployment {deployment!r}"
         with suppress(KeyError):
             return f"user {listener.uid} ({pwd.getpwuid(listener.uid).pw_name})"
         return f"user {listener.uid}"
+
+
+@lru_cache(maxsize=4096)
+def _first_stranger(
+    process: Identity, route_id: UUID, own: int | None, listening: tuple[ListeningSocket, ...]
+) -> tuple[ListeningSocket, str] | None:
+    """The first socket of a stranger, and the deployment of its replica, empty where it is none.
+
+    Whose a socket is does not change while it listens, so each is looked up once.
+    """
+    family = frozenset(_sockets_of_family(process.pid, {listener.inode for listener in listening}))
+    for listener in listening:
+        if listener.inode in family:
+            continue
+        if listener.uid not in (_ROOT, own):
+            return listener, ""
+        others = dict(_replicas_with(listener))
+        if others and str(route_id) not in others:
+            return listener, next(iter(others.values()))
+    return None
+
+
+def _replicas_with(listener: ListeningSocket) -> Iterator[tuple[str, str]]:
+    """The route and the deployment of each replica a process of which has this socket."""
+    for pid in psutil.pids():
+        if may_be_of(pid, listener.uid.__eq__) and listener.inode in sockets_of(pid):
+            with suppress(psutil.Error, KeyError):
+                carried = psutil.Process(pid).environ()
+                yield carried["ROLLWAY_ROUTE"], carried["ROLLWAY_DEPLOYMENT"]
 
 
 def _uid_of(pid: int) -> int | None:
@@ -172,9 +206,12 @@ def _uid_of(pid: int) -> int | None:
     return None
 
 
-def _sockets_of_family(pid: int) -> Iterator[str]:
-    """The process and all that descends from it may have become other users since it was started."""
+def _sockets_of_family(pid: int, among: Collection[str]) -> Iterator[str]:
+    """The sockets `among` these of a replica and its descendants, which may have become other users since its start."""
+    own = frozenset(sockets_of(pid)).intersection(among)
+    yield from own
+    if len(own) == len(among):
+        return
     with suppress(psutil.Error):
-        process = psutil.Process(pid)
-        for member in (process, *process.children(recursive=True)):
+        for member in psutil.Process(pid).children(recursive=True):
             yield from sockets_of(member.pid)

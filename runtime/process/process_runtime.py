@@ -13,7 +13,7 @@ from uuid import UUID
 import psutil
 import structlog
 
-from runtime.machine.free_ports import REPLICA_PORTS
+from domain.installation.settings import REPLICA_PORTS
 from runtime.machine.identity import IsOwner, identify, is_alive, send_to_group, wait_for_end
 from runtime.process.account_pool import AccountPool
 from runtime.process.accounts import Accounts, Owners, account_of
@@ -86,9 +86,14 @@ class ProcessRuntime:
         if record is None or not record.begun:
             return record.replica if record else None
         if record.ended:
-            return replace(record.replica, cause=self._cause_of(record))
+            return replace(record.replica, cause=self._cause_of(record), stranger=self._stranger_after(record))
         holding = self._holders.of(record)
         return replace(record.replica, listens=holding.listens, stranger=holding.stranger)
+
+    def _stranger_after(self, record: ReplicaRecord) -> str:
+        """The stranger at the port of a replica that has ended with an error, as when a port is in use already."""
+        is_by_error = record.exit_code is not None and record.exit_code > 0 and not record.asked_to_end
+        return self._holders.of(record).stranger if is_by_error else ""
 
     def _cause_of(self, record: ReplicaRecord) -> str:
         is_owner = partial(self._owners.may_be, deployment=record.deployment)

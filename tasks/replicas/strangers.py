@@ -1,4 +1,4 @@
-"""Replicas at whose port a program of another user listens, and answers."""
+"""Replicas at whose port a program of another user, or another replica, listens and answers."""
 
 import time
 from collections import defaultdict, deque
@@ -32,8 +32,10 @@ class Strangers:
 
 
 def held_in_words(route: RouteRow, replica: Replica | None) -> str:
-    """Say who has its port; empty where nobody else does."""
+    """Say who has its port; empty where nobody else does, or where it served before it ended."""
     if replica is None or not replica.stranger:
+        return ""
+    if not replica.running and route.status is not RouteStatus.PROVISIONING:
         return ""
     return f"port {(route.address or '').rpartition(':')[2]} is held by {replica.stranger}"
 

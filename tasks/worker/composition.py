@@ -17,6 +17,7 @@ from db.unreachable import is_unreachable
 from domain.devices.needs import AUTO, Capacity, parse_resources
 from domain.devices.others import knows_its_driver
 from domain.handlers.dispatch import HANDLERS
+from domain.installation.settings import ports_between
 from domain.replicas.host_choice import SIGN_OF_LIFE_SECONDS
 from runtime.docker.container import DockerPolicy, owner_of
 from runtime.docker.docker_runtime import DockerRuntime
@@ -198,7 +199,8 @@ def runtimes() -> dict[str, Runtime]:
     return {
         "process": ProcessRuntime(
             settings().home,
-            address=settings().host_address,
+            ports_between(settings().replica_ports),
+            settings().host_address,
             also=settings().replica_env,
             accounts=Accounts(settings().replica_user, settings().replica_users),
             limits=ProcessLimits(settings().replica_processes, settings().replica_files, log_limits()),

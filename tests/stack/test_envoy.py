@@ -25,7 +25,7 @@ from stack.supervisor.stop import _ask, stop_in_order
 from stack.up import up
 from tests.support.proxies import plain_http
 from tests.support.proxies.own_servers import own_server
-from tests.support.stack.environment import NO_ACCOUNT
+from tests.support.stack.environment import ISOLATED
 from tests.support.stack.ports import free_port
 from tests.support.stack.small_stack import made_home
 from tests.support.stack.waiting import eventually
@@ -126,7 +126,7 @@ def test_of_the_two_proxies_of_a_whole_stack_one_answers_while_a_killed_one_come
     home = Home(private / ".rollway")
     said: list[Notice] = []
     try:
-        status = up(UpRequest(home=home, environ={**NO_ACCOUNT, "ROLLWAY_ENVOY": "2"}, workers=1), said.append)
+        status = up(UpRequest(home=home, environ={**ISOLATED, "ROLLWAY_ENVOY": "2"}, workers=1), said.append)
         parts = {part.name: part for part in status.parts}
         assert {part.state for part in parts.values()} == {"running"}
         envoy = parts["envoy"]

@@ -9,7 +9,7 @@ import pytest
 from stack.home.server_settings import Ports, load_settings
 from stack.stack_errors import StackError
 from stack.stack_status import export_urls, stack_status
-from tests.support.stack.environment import NO_ACCOUNT
+from tests.support.stack.environment import ISOLATED
 from tests.support.stack.small_stack import SmallStack, alive
 
 pytestmark = pytest.mark.e2e
@@ -134,7 +134,7 @@ def test_up_after_a_stop_that_keeps_replicas_takes_what_the_shell_says_and_else_
     small_stack.environ = {"ROLLWAY_SLOTS": "4", "ROLLWAY_LOG_FILES": ""}
     small_stack.said.clear()
     small_stack.up()
-    assert small_stack.state().environment == {**NO_ACCOUNT, "ROLLWAY_HOST": "rack-7", "ROLLWAY_SLOTS": "4"}
+    assert small_stack.state().environment == {**ISOLATED, "ROLLWAY_HOST": "rack-7", "ROLLWAY_SLOTS": "4"}
     assert "as before: ROLLWAY_HOST; set one to nothing to forget it" in small_stack.texts()
 
 
@@ -151,4 +151,4 @@ def test_an_up_that_fails_after_a_stop_that_keeps_replicas_leaves_them_and_what_
     with pytest.raises(StackError, match="worker1 does not start: ValueError: no number"):
         small_stack.up()
     assert small_stack.state().phase == "serving"
-    assert small_stack.state().environment == NO_ACCOUNT
+    assert small_stack.state().environment == ISOLATED

@@ -12,7 +12,7 @@ from uuid import uuid4
 import psutil
 
 from cli.terminal.server_warnings import show_notes
-from domain.installation.settings import LogLimits
+from domain.installation.settings import LogLimits, ports_between
 from domain.replicas.diagnosis import failure_in_short
 from domain.replicas.health import RUNS_WELL
 from domain.revisions.health_check import HealthCheck
@@ -58,6 +58,7 @@ class Ground:
         limits = ProcessLimits(self.settings.replica_processes, self.settings.replica_files, self.logs)
         return ProcessRuntime(
             home,
+            ports_between(self.settings.replica_ports),
             also=self.settings.replica_env,
             accounts=Accounts(self.user or None, self.settings.replica_users),
             limits=limits,

@@ -9,6 +9,7 @@ from uuid import UUID
 import psutil
 import pytest
 
+from domain.installation.settings import ports_between
 from runtime.process.termination import stop_all
 from tasks.hosts.host_rpc import read_logs
 from tests.support.proxies.edge import edge_before
@@ -84,7 +85,9 @@ def running_routes(home: Path) -> set[UUID]:
 def test_replicas_are_spread_and_reached_where_their_host_is(two_hosts: Fleet, homes: dict[str, Path]) -> None:
     assert placed(two_hosts) == {("east", "v1"): 2, ("west", "v1"): 2}
     for route in two_hosts.routes("web"):
-        assert route["address"].startswith(f"{ADDRESSES[route['host']]}:")
+        address, port = route["address"].split(":")
+        assert address == ADDRESSES[route["host"]]
+        assert int(port) in ports_between(two_hosts.environment["ROLLWAY_REPLICA_PORTS"])
         assert route["id"] in running_routes(homes[route["host"]])
     asked = {host: dict.fromkeys(running_routes(home)) for host, home in homes.items()}
     logs = read_logs(two_hosts.waker.client, asked, 10, patience_seconds=20)

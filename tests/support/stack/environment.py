@@ -13,6 +13,7 @@ import pytest
 
 from runtime.machine.path_access import closed_folder
 from stack.home.folder import project_root
+from tests.support.stack.ports import OF_REPLICAS
 
 _KEPT = re.compile(
     r"""  PATH | HOME | TMPDIR | (DY)?LD_LIBRARY_PATH  # without these nothing starts
@@ -23,8 +24,8 @@ _KEPT = re.compile(
 )
 
 
-NO_ACCOUNT = {} if os.geteuid() else {"ROLLWAY_REPLICA_USER": "root"}
-"""With this no stack of a test takes accounts of this machine, but for the one of PostgreSQL."""
+ISOLATED = {"ROLLWAY_REPLICA_PORTS": OF_REPLICAS} | ({} if os.geteuid() else {"ROLLWAY_REPLICA_USER": "root"})
+"""With this a stack of a test takes no accounts of this machine, except that of PostgreSQL, and no ports of others."""
 
 
 needs_open_clone = pytest.mark.skipif(
@@ -39,7 +40,7 @@ def empty_environment() -> None:
     for name in list(os.environ):
         if not _KEPT.fullmatch(name):
             del os.environ[name]
-    os.environ.update(NO_ACCOUNT)
+    os.environ.update(ISOLATED)
 
 
 _MEMORY = Path("/dev/shm")

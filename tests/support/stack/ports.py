@@ -5,6 +5,7 @@ import socket
 from itertools import cycle, islice
 from random import randrange
 
+from domain.installation.settings import REPLICA_PORTS
 from stack.home.server_settings import HOST, is_free
 
 _SHARES = range(30_000, 30_024)
@@ -14,7 +15,7 @@ _PORTS = range(_SHARES.stop, 32_760)
 """Above those that Rollway chooses from by itself, and below those of outgoing connections."""
 
 
-def _of_this_process() -> range:
+def _number_of_this_process() -> int:
     for number, port in enumerate(_SHARES):
         lock = socket.socket()
         try:
@@ -23,12 +24,18 @@ def _of_this_process() -> range:
             lock.close()
         else:
             atexit.register(lock.close)
-            return _PORTS[number :: len(_SHARES)]
+            return number
     raise RuntimeError(f"{len(_SHARES)} processes run tests here: no port is left for this one")
 
 
-_own = _of_this_process()
+_number = _number_of_this_process()
+_own = _PORTS[_number :: len(_SHARES)]
 _next = islice(cycle(_own), randrange(len(_own)), None)  # another start in each run: those before may have left some
+
+_replicas_of_each = len(REPLICA_PORTS) // len(_SHARES)
+_first = REPLICA_PORTS[_number * _replicas_of_each]
+OF_REPLICAS = f"{_first}-{_first + _replicas_of_each - 1}"
+"""The share of this process of the ports of replicas: two stacks of a user may choose one port at once."""
 
 
 def free_port() -> int:

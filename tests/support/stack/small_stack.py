@@ -18,7 +18,7 @@ from stack.parts.processes import ProcessSetting
 from stack.prepare import Notice, UpRequest
 from stack.stack_status import StackStatus, stack_status
 from stack.up import restart, up
-from tests.support.stack.environment import NO_ACCOUNT
+from tests.support.stack.environment import ISOLATED
 
 READY_AND_STAYS = "echo it is ready.; exec sleep 1000"
 
@@ -32,7 +32,7 @@ class SmallStack:
     ports: Ports = field(default_factory=Ports)
 
     def up(self) -> StackStatus:
-        request = UpRequest(home=self.home, environ={**NO_ACCOUNT, **self.environ}, workers=1, ports=self.ports)
+        request = UpRequest(home=self.home, environ={**ISOLATED, **self.environ}, workers=1, ports=self.ports)
         return up(request, self.said.append, self.parts)
 
     def restart(self, *names: str) -> StackStatus:

@@ -7,6 +7,7 @@ from celery import Celery
 from kombu.entity import Exchange
 
 from domain.handlers.dispatch import HANDLERS
+from domain.installation.settings import ports_between
 from domain.model.lifecycle_events import ROUTE_CADENCES, RouteLifecycleType
 from domain.text.errors import InvalidInputError
 from tasks.app import TASK_MODULES, app
@@ -136,6 +137,15 @@ def test_a_host_has_the_labels_that_its_workers_are_given() -> None:
     for wrong in ("zone", "zone=a,zone=b", "host=gpu-1"):
         with pytest.raises(InvalidInputError, match=f"ROLLWAY_HOST_LABELS must be labels, .* not '{wrong}'"):
             TaskSettings.from_environment({**ENVIRONMENT, "ROLLWAY_HOST_LABELS": wrong})
+
+
+def test_replicas_of_an_installation_have_a_range_of_ports() -> None:
+    assert TaskSettings.from_environment(ENVIRONMENT).replica_ports == "20000-29999"
+    asked = TaskSettings.from_environment({**ENVIRONMENT, "ROLLWAY_REPLICA_PORTS": "1024-32767"})
+    assert ports_between(asked.replica_ports) == range(1024, 32768)
+    for wrong in ("20000", "29999-20000", "1023-2000", "20000-32768", "a-b"):
+        with pytest.raises(InvalidInputError, match="ROLLWAY_REPLICA_PORTS must be the first and the last of a range"):
+            TaskSettings.from_environment({**ENVIRONMENT, "ROLLWAY_REPLICA_PORTS": wrong})
 
 
 def test_each_queue_has_an_exchange_and_a_key_of_its_own() -> None:

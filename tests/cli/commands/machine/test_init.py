@@ -12,7 +12,7 @@ import pytest
 
 from cli.apply import read_file
 from tests.cli.conftest import Rollway
-from tests.support.stack.environment import NO_ACCOUNT
+from tests.support.stack.environment import ISOLATED
 from tests.support.stack.ports import free_port
 
 SERVE = f"{sys.executable} -m http.server"
@@ -23,7 +23,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     shop = tmp_path / "My Shop"
     shop.mkdir()
     monkeypatch.chdir(shop)
-    for name, value in NO_ACCOUNT.items():
+    for name, value in ISOLATED.items():
         monkeypatch.setenv(name, value)
     return shop
 

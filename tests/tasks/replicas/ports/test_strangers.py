@@ -16,15 +16,19 @@ from sqlalchemy import Engine
 
 from runtime.process.accounts import EACH, Accounts
 from runtime.process.process_runtime import ProcessRuntime
+from runtime.process.termination import stop_all
 from tasks.redis.wake import Waker
 from tasks.replicas.host_replicas import HostReplicas
 from tasks.replicas.probing import ProbePass
 from tasks.replicas.strangers import Strangers
 from tests.support.pictures.pictures import SCALING
 from tests.support.rows.deployments import HERE, make_deployment, read
+from tests.support.stack.ports import free_port
+from tests.support.stack.waiting import eventually
 from tests.support.trust.port_thief import LOADS, STEALS
 from tests.support.workers.probing import Looks
 from tests.support.workers.replicas import QUICK, Runtimes, make_route, route, until, until_started
+from tests.support.workers.runtimes import ended, request
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="ONLY ROOT MAY CHANGE THE USER, SO THIS IS NOT TESTED HERE")
 STRANGER = 61_234
@@ -119,6 +123,37 @@ def test_a_port_that_is_taken_from_one_that_served_ends_it(stage: Stage) -> None
         urlopen(Request(f"http://{address}/close", method="POST"), timeout=5).close()
         assert address.endswith(f":{port_of(process)}")
         assert stage.until(made, "failed")["status_reason"] == f"port {address[-5:]} is held by user {STRANGER}"
+
+
+SERVES = ("python3", "-m", "http.server", "{port}", "--bind", "127.0.0.1")
+ONCE_LOADED = ("sh", "-c", 'while [ ! -e "$0" ]; do sleep 0.02; done; exec "$@"')
+
+
+@pytest.mark.parametrize("ends", [False, True], ids=["while it loads", "and it ends"])
+def test_a_replica_of_another_home_that_listens_first_is_not_taken_for_it(
+    engine: Engine, waker: Waker, make_pass: Looks, tmp_path: Path, *, ends: bool
+) -> None:
+    """Two installations of one user choose their ports by themselves: the kernel cannot tell their replicas apart."""
+    port, go = free_port(), tmp_path / "go"
+    ours, theirs = (ProcessRuntime(tmp_path / home, range(port, port + 1)) for home in ("ours", "theirs"))
+    here = HostReplicas(engine, {"process": ours}, waker, HERE, timedelta(seconds=5))
+    made = make_route(engine, {"command": [*ONCE_LOADED, str(go), *SERVES], "health_check": QUICK})
+    stranger = request(SERVES)
+    try:
+        until_started(here)
+        theirs.start(stranger)
+        eventually(lambda: (seen := theirs.find(stranger.route_id)) and seen.listens, what="the other to listen")
+        if ends:
+            go.touch()
+            assert ended(ours, made).exit_code == 1, "its port is in use"
+        failed = until(engine, made, "failed", make_pass({"process": ours}).look)
+        assert failed["status_reason"] == f"port {port} is held by another replica, of the deployment 'web'"
+        assert failed["healthy_at"] is None
+        assert read(engine, "SELECT failed_starts FROM deployments") == [{"failed_starts": 0}]
+        assert getattr(theirs.find(stranger.route_id), "stranger", None) == ""
+    finally:
+        for home in ("ours", "theirs"):
+            stop_all(tmp_path / home, grace_seconds=1)
 
 
 def test_a_deployment_is_forgiven_five_times_in_ten_minutes() -> None:
