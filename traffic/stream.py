@@ -210,9 +210,15 @@ class Stream(Generic[Table]):
     @property
     def acknowledged(self) -> Watermark | None:
         """The newest table that the proxy knows; None while that is unknown."""
-        parts = (part for kind, part in self._parts.items() if part.is_asked or kind not in _BY_CHOICE)
+        parts = (part for kind, part in self._parts.items() if part.is_asked or self._must_be_asked(kind))
         oldest = min((part.acknowledged for part in parts), key=number_of)
         return oldest if oldest.number else None
+
+    def _must_be_asked(self, kind: ResourceKind) -> bool:
+        """Whether the proxy knows no table before it asks for this kind. Without clusters it asks for no endpoints."""
+        if kind is _ENDPOINTS:
+            return bool(self._parts[_CLUSTERS].versions)
+        return kind not in _BY_CHOICE
 
     def refused(self, kind: ResourceKind) -> Mapping[str, str]:
         """The versions, by name, of the resources that the proxy refused when each was sent alone."""

@@ -67,10 +67,10 @@ class Proxy:
     has_refused: bool = False
 
     def begin(self) -> None:
-        """A new stream: it says what it holds."""
+        """A new stream: it says what it holds. Without clusters it asks for no endpoints."""
         self.inbox.clear()
         self.outbox.clear()
-        for kind in (CLUSTERS, ENDPOINTS, ROUTES):
+        for kind in (CLUSTERS, ENDPOINTS, ROUTES) if self.held[CLUSTERS] else (CLUSTERS, ROUTES):
             names = () if kind is CLUSTERS else (ROUTE_CONFIGURATION,) if kind is ROUTES else tuple(self.held[CLUSTERS])
             versions = {name: found.version for name, found in self.held[kind].items()}
             self.outbox.append(DiscoveryRequest(kind, subscribe=names, holds=versions))
