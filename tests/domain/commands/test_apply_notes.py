@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 
 from domain.commands.apply.document import Apply
-from domain.commands.apply.expansion import Stored, StoredDeployment, StoredRevision, notes
+from domain.commands.apply.expansion import Stored, StoredDeployment, StoredRevision, notes, parts
 from domain.strategies.builtin import parse_policy
 from domain.traffic.snapshot import USUAL
 from tests.support.pictures.pictures import READY, resting
@@ -56,3 +56,10 @@ def test_a_path_without_a_folder_is_doubted_and_no_other(revision: dict[str, Any
 )
 def test_who_names_no_policy_is_told_what_goes_without(stored: Stored, document: dict[str, Any], told: object) -> None:
     assert noted(stored, revision={"command": "serve"}, **document) == told
+
+
+def test_a_new_deployment_whose_revision_is_not_activated_yet_gets_all_else_at_once() -> None:
+    document = {"deployment": "web", "revision": {"command": "serve"}, "traffic": {"hosts": ["a.example"]}}
+    apply = Apply.model_validate({"request_id": "r", "documents": [document], "activate": False})
+    kinds = [type(part.command).__name__ for part in parts(apply.documents[0], Stored(), apply)]
+    assert kinds == ["CreateDeployment", "SetTraffic", "AddRevision"]

@@ -62,6 +62,12 @@ def test_a_past_of_two_measurements_is_drawn_from_as_a_whole() -> None:
     assert [fates.wake_seconds(), fates.wake_seconds()] == [0.5, 3.0]
 
 
+def test_a_past_of_three_measurements_is_drawn_from_as_a_whole_too() -> None:
+    draws = iter((0.0, 0.0, 0.9))
+    fates = LearnedFates(timings=Timings(wakes=(0.5, 1.0, 3.0)), draw=lambda: next(draws))
+    assert [fates.wake_seconds(), fates.wake_seconds()] == [0.5, 3.0]
+
+
 def test_a_start_that_never_ends_never_comes_to_rest() -> None:
     stuck = rolling_back("■■◇|")
     assert course(stuck, NOW, Fates(Fate(start_seconds=FIVE_WEEKS))).seconds is None
