@@ -17,7 +17,11 @@ def absolute(path: object) -> object:
 
 
 REPLICA_PORTS = range(20_000, 30_000)
-RIGHT_PORTS = "the first and the last of a range from 1024 to 32767, as in 20000-29999"
+_FEWEST_PORTS = 300
+"""More than the 256 that one process of a replica may hold, or it could hold them all and not be ended."""
+RIGHT_PORTS = (
+    f"the first and the last of a range of {_FEWEST_PORTS} ports or more, from 1024 to 32767, as in 20000-29999"
+)
 _CHOOSABLE = range(1024, 32_768)
 """Below the ports of outgoing connections, 32768 to 60999 on Linux: none takes a port before its replica listens."""
 
@@ -26,7 +30,7 @@ def ports_between(text: str) -> range:
     """The range of '20000-29999', where both ends are included. Raises ValueError."""
     first, _, last = text.partition("-")
     ports = range(int(first), int(last) + 1)
-    if not ports or ports[0] not in _CHOOSABLE or ports[-1] not in _CHOOSABLE:
+    if len(ports) < _FEWEST_PORTS or ports[0] not in _CHOOSABLE or ports[-1] not in _CHOOSABLE:
         raise ValueError(RIGHT_PORTS)
     return ports
 

@@ -156,9 +156,11 @@ class PortHolders:
         return Holding(bool(listening), self._describe(*strange) if strange else "")
 
     def _describe(self, listener: ListeningSocket, other: str) -> str:
-        """The stranger in words: another replica, of the deployment 'web'; user 33 (www-data).
+        """The stranger in words, as the rest of "port 25772 is held by".
 
-        user 1879048193, of the deployment 'other'.
+        another replica, of the deployment 'web'
+        user 1879048193, of the deployment 'other'
+        user 33 (www-data)
         """
         if other:
             return f"another replica, of the deployment {other!r}"

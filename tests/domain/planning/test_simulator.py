@@ -56,15 +56,10 @@ def test_what_is_parked_is_beside_what_is_live() -> None:
     assert (stand.live, stand.stopping, stand.serving) == (3, 1, 2)
 
 
-def test_a_past_of_two_measurements_is_drawn_from_as_a_whole() -> None:
-    draws = iter((0.9, 0.0, 0.9))
-    fates = LearnedFates(timings=Timings(wakes=(0.5, 3.0)), draw=lambda: next(draws))
-    assert [fates.wake_seconds(), fates.wake_seconds()] == [0.5, 3.0]
-
-
-def test_a_past_of_three_measurements_is_drawn_from_as_a_whole_too() -> None:
-    draws = iter((0.0, 0.0, 0.9))
-    fates = LearnedFates(timings=Timings(wakes=(0.5, 1.0, 3.0)), draw=lambda: next(draws))
+@pytest.mark.parametrize(("moment", "wakes"), [(0.9, (0.5, 3.0)), (0.0, (0.5, 1.0, 3.0))])
+def test_a_past_of_two_or_three_measurements_is_drawn_from_as_a_whole(moment: float, wakes: tuple[float, ...]) -> None:
+    draws = iter((moment, 0.0, 0.9))
+    fates = LearnedFates(timings=Timings(wakes=wakes), draw=lambda: next(draws))
     assert [fates.wake_seconds(), fates.wake_seconds()] == [0.5, 3.0]
 
 

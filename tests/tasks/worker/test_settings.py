@@ -10,6 +10,7 @@ from domain.handlers.dispatch import HANDLERS
 from domain.installation.settings import ports_between
 from domain.model.lifecycle_events import ROUTE_CADENCES, RouteLifecycleType
 from domain.text.errors import InvalidInputError
+from runtime.process.port_allocation import MOST_PORTS
 from tasks.app import TASK_MODULES, app
 from tasks.messaging.queues import DO_IF_NEEDED_TASK, DO_ROUTE_TASK, DO_TASK, celery_settings
 from tasks.task_settings import TaskSettings
@@ -143,7 +144,8 @@ def test_replicas_of_an_installation_have_a_range_of_ports() -> None:
     assert TaskSettings.from_environment(ENVIRONMENT).replica_ports == "20000-29999"
     asked = TaskSettings.from_environment({**ENVIRONMENT, "ROLLWAY_REPLICA_PORTS": "1024-32767"})
     assert ports_between(asked.replica_ports) == range(1024, 32768)
-    for wrong in ("20000", "29999-20000", "1023-2000", "20000-32768", "a-b"):
+    assert len(ports_between("20000-20299")) > MOST_PORTS, "one process holds them all and is not ended"
+    for wrong in ("20000", "29999-20000", "1023-2000", "20000-32768", "20000-20298", "a-b"):
         with pytest.raises(InvalidInputError, match="ROLLWAY_REPLICA_PORTS must be the first and the last of a range"):
             TaskSettings.from_environment({**ENVIRONMENT, "ROLLWAY_REPLICA_PORTS": wrong})
 
