@@ -1,7 +1,7 @@
 """The fields of a command as values, made once from its class, for dialogs, plans, command lines and OpenAPI."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Literal, get_args
 
@@ -40,8 +40,8 @@ class CommandField:
     choices: tuple[str, ...] = ()
     unit: str = ""
     names: str = ""
-    example: Any = field(default=None, hash=False)
-    default: Any = field(default=None, hash=False)
+    example: Any = None
+    default: Any = None
     may_be_null: bool = False
     fields: "tuple[CommandField, ...]" = ()
     when: str = ""
@@ -50,10 +50,8 @@ class CommandField:
 def model_schema(model: Any) -> Schema:  # noqa: ANN401 -- a model of Pydantic's, or a dataclass of Pydantic's
     """The JSON Schema of a model, with each field's docstring as its description."""
     schema = TypeAdapter(model).json_schema(ref_template=REF)
-    meaning_of = meanings(model)
-    for name, info in model.__pydantic_fields__.items():
-        if name in meaning_of:
-            schema["properties"][info.alias or name]["description"] = meaning_of[name]
+    for name, meaning in meanings(model).items():
+        schema["properties"][model.__pydantic_fields__[name].alias or name]["description"] = meaning
     return schema
 
 
@@ -85,8 +83,7 @@ def _fields_in(model: Any) -> tuple[CommandField, ...]:  # noqa: ANN401 -- as ab
 
 def _inner(model: Any, name: str) -> tuple[CommandField, ...]:  # noqa: ANN401 -- as above
     """The fields of a field that is a model, or has several of one."""
-    (annotation,) = (info.annotation for key, info in model.__pydantic_fields__.items() if (info.alias or key) == name)
-    inner = next(_models_in(annotation), None)
+    inner = next(_models_in(model.__pydantic_fields__[name].annotation), None)
     return _fields_in(inner) if inner else ()
 
 
@@ -186,18 +183,17 @@ def _kind(schema: Schema) -> Kind:
 def _inlined(schema: Schema, models: Mapping[str, Schema]) -> Schema:
     """The schema of a field where it is not null, with what the field itself adds."""
     forms = list(_forms(schema, models))
-    outer = {name: value for name, value in schema.items() if name not in ("anyOf", "$ref")}
-    inner = {name: value for name, value in forms[0].items() if name not in ("title", "description")}
     if "string" in (kinds := {form.get("type") for form in forms}) and kinds & {"integer", "number"}:
-        return {**outer, "type": "amount"}
+        return {**schema, "type": "amount"}
+    inner = dict(forms[0])
     if "items" in inner:
         inner["items"] = next(_forms(inner["items"], models))
-    return {**inner, **{name: value for name, value in outer.items() if name != "items"}}
+    return {**inner, **{name: value for name, value in schema.items() if name != "items"}}
 
 
 def _forms(schema: Schema, models: Mapping[str, Schema]) -> Iterator[Schema]:
-    for form in schema.get("anyOf", [schema]):
-        if "anyOf" in form and form is not schema:
+    if "anyOf" in schema:
+        for form in schema["anyOf"]:
             yield from _forms(form, models)
-        elif form.get("type") != "null":
-            yield models[form["$ref"].rpartition("/")[2]] if "$ref" in form else form
+    elif schema.get("type") != "null":
+        yield models[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
