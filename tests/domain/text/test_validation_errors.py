@@ -2,9 +2,13 @@
 
 import re
 from collections.abc import Iterator
-from typing import Any
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+from uuid import UUID
 
 import pytest
+from pydantic import UUID4, AwareDatetime, Field, TypeAdapter, ValidationError
 from pydantic_core._pydantic_core import list_all_errors
 
 from domain.commands.fields import model_schema
@@ -193,6 +197,62 @@ def test_no_kind_of_fault_is_told_in_words_of_the_library(kind: dict[str, Any]) 
     sentence = fault_of(fault).sentence()
     assert sentence.startswith("a: ")
     assert not _OF_THE_LIBRARY.search(sentence), sentence
+
+
+class Size(StrEnum):
+    SMALL = "small"
+
+
+_WHOLE = "must be a whole number, such as 3"
+_NUMBER = "must be a number, such as 1.5"
+_NAMES = "must be names, each with its value, such as {NAME: value}"
+_ID = "must be an id, such as 0199c3d2-5f1e-7c41-9a02-3b1f6a7d8e90"
+_TIME = "must be a time with its zone, such as 2026-01-31T18:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "sentence"),
+    [
+        (int, "three", _WHOLE),
+        (int, [], _WHOLE),
+        (int, 1.5, _WHOLE),
+        (int, "9" * 5000, _WHOLE),
+        (float, "half", _NUMBER),
+        (float, [], _NUMBER),
+        (Annotated[float, Field(allow_inf_nan=False)], float("inf"), "must be a finite number"),
+        (bool, [], "must be true or false"),
+        (bool, "maybe", "must be true or false"),
+        (str, [], "must be text"),
+        (str, b"\xff", "must be text in UTF-8"),
+        (str, 3, "must be text; put it in quotes"),
+        (Annotated[str, Field(max_length=2)], "abc", "must be at most 2 characters long"),
+        (Annotated[str, Field(min_length=2)], "a", "must be at least 2 characters long"),
+        (Literal["a", "b"], "c", "must be 'a' or 'b'"),
+        (Size, "large", "must be 'small'"),
+        (Annotated[int, Field(multiple_of=5)], 3, "must be a multiple of 5"),
+        (dict[str, int], [], _NAMES),
+        (tuple[int, ...], 3, "must be a list"),
+        (list[int], 3, "must be a list"),
+        (set[int], 3, "must be a list"),
+        (frozenset[int], 3, "must be a list"),
+        (Annotated[list[int], Field(min_length=2)], [1], "has 1 item, and 2 are the least"),
+        (UUID, 3, _ID),
+        (UUID, "web", _ID),
+        (UUID4, "0199c3d2-5f1e-7c41-9a02-3b1f6a7d8e90", _ID),
+        (datetime, [], _TIME),
+        (datetime, 1e99, _TIME),
+        (datetime, "tomorrow", _TIME),
+        (AwareDatetime, "2026-01-01T00:00:00", _TIME),
+        (Annotated[int, Field(gt=1)], 1, "must be more than 1"),
+        (Annotated[int, Field(ge=1)], 0, "must be at least 1"),
+        (Annotated[int, Field(lt=1)], 1, "must be less than 1"),
+        (Annotated[float, Field(le=2.5)], 3, "must be at most 2.5"),
+    ],
+)
+def test_a_wrong_value_is_told_what_is_right_for_its_kind(kind: Any, value: object, sentence: str) -> None:
+    with pytest.raises(ValidationError) as error:
+        TypeAdapter(kind).validate_python(value)
+    assert fault_of(error.value.errors()[0]).what == sentence
 
 
 def patterns_in(schema: object) -> Iterator[str]:
