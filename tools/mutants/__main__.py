@@ -1,4 +1,4 @@
-"""`make mutants`: a sample of mutants of domain/, each run through the pure tests until one of them fails.
+"""`make mutants`: a sample of mutants of domain/, each run through the pure tests of `make test` until one fails.
 
 A mutant that no test finds survives: a rule is missing in the tests, or the code says more than it needs to. The same
 seed gives the same sample, and the tests draw the same examples each time, so a result can be had again.
@@ -25,7 +25,7 @@ PURE_TESTS = ("tests/domain", "tests/traffic", "tests/reference")
 KILLED_AT_LEAST = 0.95
 CONSOLE = Console(markup=False, highlight=False, soft_wrap=True)
 MEMORY = 2 * 2**30
-OPTIONS = ("-xq", "--assert=plain", "-pno:cacheprovider", "-otimeout=0")
+OPTIONS = ("-xq", "--apart=no", "--assert=plain", "-pno:cacheprovider", "-otimeout=0")
 
 
 def main() -> int:
@@ -38,8 +38,6 @@ def main() -> int:
     seconds = _seconds_of_the_tests()
     survivors = [mutant for mutant, killed in _judge(sample, seconds, arguments.jobs) if not killed]
     unexplained = [mutant for mutant in survivors if mutant.name not in EXPLAINED]
-    for mutant in survivors:
-        CONSOLE.print(f"\n{mutant.name}\n{mutant.diff()}\n{EXPLAINED.get(mutant.name, 'NOT EXPLAINED')}")
     killed = len(sample) - len(survivors)
     CONSOLE.print(
         f"\n{killed} of {len(sample)} killed ({killed / len(sample):.1%}), {len(unexplained)} survivors not explained;"
@@ -84,9 +82,12 @@ def _judge(mutants: Iterable[Mutant], seconds: int, jobs: int) -> Iterator[tuple
 
 def _ended(running: dict[int, Mutant]) -> tuple[Mutant, bool]:
     pid, status = os.wait()
-    killed = status != 0
-    CONSOLE.print("." if killed else "S", end="")
-    return running.pop(pid), killed
+    mutant, killed = running.pop(pid), status != 0
+    if killed:
+        CONSOLE.print(".", end="")
+    else:
+        CONSOLE.print(f"\n{mutant.name}\n{mutant.diff()}\n{EXPLAINED.get(mutant.name, 'NOT EXPLAINED')}")
+    return mutant, killed
 
 
 def _fork(mutant: Mutant | None, seconds: int) -> int:
@@ -109,8 +110,8 @@ def _fork(mutant: Mutant | None, seconds: int) -> int:
 
 def _files_of_tests(mutant: Mutant | None) -> tuple[list[str], list[str]]:
     """First those that speak of the mutant's module, which mostly find it; then the others."""
-    found = [file for folder in PURE_TESTS for file in Path(folder).rglob("test_*.py")]
-    files = sorted(found, reverse=True)  # tables before laws, which take longer
+    files = [file for folder in PURE_TESTS for file in sorted(Path(folder).rglob("test_*.py"))]
+    files.sort(key=lambda file: "laws" in file.parts)  # tables before laws, which take longer
     near = [file for file in files if mutant is not None and mutant.module in file.read_text()]
     return [str(file) for file in near], [str(file) for file in files if file not in near]
 
