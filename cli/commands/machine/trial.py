@@ -104,6 +104,7 @@ def _wait_for_health(runtime: ProcessRuntime, request: ReplicaRequest, until: fl
                 raise NotHealthyError(failure_in_short(end_of(replica).detail, tail))
             output = _said_of(replica, check, prober) if check else ""
             if not output and (check or time.monotonic() - began > RUNS_WELL.total_seconds()):
+                _refuse_a_stranger(runtime.find(request.route_id))
                 return
             if output and time.monotonic() > until:
                 raise NotHealthyError(f"it runs, but {output}{_where_it_listens(replica)}")
@@ -119,6 +120,12 @@ def _said_of(replica: Replica, check: HealthCheck, prober: Prober) -> str:
     if answer is None:
         return "its health is not answered"
     return "" if answer.ok else answer.detail
+
+
+def _refuse_a_stranger(replica: Replica | None) -> None:
+    """The answer was another program's: two installations may choose one port at one moment."""
+    if replica and replica.stranger:
+        raise NotHealthyError(f"its port is held by {replica.stranger}; try again, which takes another port")
 
 
 def _where_it_listens(replica: Replica) -> str:

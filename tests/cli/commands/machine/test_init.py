@@ -53,6 +53,28 @@ def test_the_number_in_the_command_becomes_the_port_of_each_replica(rollway: Rol
     assert f"command: {SERVE} {{port}}\n" in Path("shop.yaml").read_text(encoding="utf-8")
 
 
+LOSES_ITS_PORT = """
+import os, sys, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        other = {**os.environ, "ROLLWAY_ROUTE": "0199", "ROLLWAY_DEPLOYMENT": "other"}
+        os.execve(sys.executable, [sys.executable, "-m", "http.server", os.environ["PORT"]], other)
+    os._exit(0)
+time.sleep(60)
+"""
+
+
+def test_the_answer_of_a_replica_of_another_installation_is_not_its_own(rollway: Rollway, folder: Path) -> None:
+    Path("loses.py").write_text(LOSES_ITS_PORT, encoding="utf-8")
+    code, output = init(rollway, f"{sys.executable} loses.py")
+    for process in psutil.process_iter(["cwd"]):
+        if process.info["cwd"] == str(folder) and process != psutil.Process():
+            process.kill()
+    assert (code, list(Path().glob("*.yaml"))) == (1, [])
+    assert "its port is held by another replica, of the deployment 'other'; try again" in output
+
+
 @pytest.mark.parametrize(
     ("command", "more", "said"),
     [
