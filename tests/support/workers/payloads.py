@@ -26,6 +26,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     "delete_freeze": {"freeze": "night"},
     "set_group": {"group": "shop", "deployments": ["web"]},
     "delete_group": {"group": "shop"},
+    "set_subscription": {"subscription": "ci"},
     "report_route": {"route_id": str(uuid4()), "status": "healthy"},
 }
 
