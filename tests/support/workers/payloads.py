@@ -31,7 +31,7 @@ GIVEN: dict[str, dict[str, Any]] = {
 }
 
 
-def ask(command: str, **given: Any) -> Any:
+def ask(command: str, /, **given: Any) -> Any:
     return parse_command(
         f"rollway.{command}", {"request_id": "r", **GIVEN.get(command, {"deployment": "web"}), **given}
     )
