@@ -384,7 +384,9 @@ def test_a_document_that_is_sent_on_says_what_it_said_and_no_more() -> None:
     (document,) = applied({"policy": None, "replicas": 0}).documents
     assert document.model_dump() == {"deployment": "web", "replicas": 0, "policy": None}
     assert (document.activate, document.mentions_policy, document.wanted_traffic) == (True, True, None)
-    (plain,) = applied({}).documents
+    whole = applied({})
+    assert (whole.activate, whole.supersede, whole.through_freeze) == (True, False, False)
+    (plain,) = whole.documents
     assert (plain.revision_name, plain.mentions_policy, plain.asked_entrances) == (None, False, ())
     (unnamed,) = applied({"revision": SERVE}).documents
     assert unnamed.revision_name == revision_name("web", RevisionSpec.model_validate(SERVE))
