@@ -3,6 +3,7 @@
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
@@ -38,7 +39,7 @@ _OF_SHELLS_ALONE: Mapping[str, str] = {
     "wait": "",
 }
 _A_SHELL = "let a shell run it: sh -c 'exec ...'"
-_ALSO_READ = frozenset(("PATH", "HOME", "PWD", "USER", "PORT", "HOST", "HOSTNAME"))
+_ALSO_READ = frozenset(("PATH", "HOME", "PWD", "USER", "HOSTNAME"))
 """Variables that people refer to, besides those of `env` itself: any other text with a $ may be a password."""
 _BOUNDARIES = ":/@=,; "
 _PATHS = "PATH"
@@ -84,7 +85,7 @@ def fault_of_command(command: Sequence[str]) -> str:
 
 
 def fault_of_variable(name: str, value: str, env: Mapping[str, object]) -> str:
-    """The fault of a variable's value that needs a shell; empty for none.
+    """The fault of a variable's value that needs a shell; empty for none. `env` has it too.
 
     A text with a $ may be a password: it is meant as a reference where it names a variable that is there.
     """
@@ -95,9 +96,9 @@ def fault_of_variable(name: str, value: str, env: Mapping[str, object]) -> str:
         if variable in {"PORT", "HOST"}:
             right = value.replace(match[0], f"{{{variable.lower()}}}")
             return f"no shell reads {match[0]!r}: write {right!r}"
-        if variable == name or variable in _ALSO_READ or variable in env:
+        if variable in _ALSO_READ or variable in env:
             return f"no shell reads {match[0]!r}, so it is kept as it is: write the whole value{_path_for(name)}"
-    if name.endswith(_PATHS) and any(_HOME.fullmatch(part) for part in value.split(":") if part.startswith("~")):
+    if name.endswith(_PATHS) and any(map(_HOME.fullmatch, value.split(":"))):
         return f"no shell reads '~' in {value!r}: write the whole path"
     return ""
 
@@ -121,8 +122,7 @@ def _has_shell(command: Sequence[str]) -> bool:
 
 def _data_of(command: Sequence[str]) -> list[str]:
     """The words without those that are code for an interpreter."""
-    before = ("", *command)
-    return [word for word, previous in zip(command, before, strict=False) if previous not in _CODE_FOLLOWS]
+    return [word for previous, word in pairwise(("", *command)) if previous not in _CODE_FOLLOWS]
 
 
 def split_command(value: object) -> object:

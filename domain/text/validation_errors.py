@@ -75,8 +75,6 @@ _RIGHT = {
 }
 """A right value, by the kind of fault."""
 
-_MISSING = dict.fromkeys(("missing", "missing_argument", "missing_keyword_only_argument"), "is missing")
-
 _BOUNDS = ("gt", "ge", "lt", "le")
 
 _MEANT = {
@@ -119,6 +117,8 @@ def _name_in_words(name: object) -> str:
 
 def _what(fault: Fault, model: type[BaseModel] | None) -> str:
     match fault["type"]:
+        case "missing":
+            return "is missing"
         case "extra_forbidden" | "unexpected_keyword_argument":
             return f"there is no such field{_instead(fault['loc'], model)}"
         case "too_long" | "too_short" | "string_too_short" as kind:
@@ -137,7 +137,7 @@ def _what(fault: Fault, model: type[BaseModel] | None) -> str:
             return f"must be {right.format(**values)}"
         case "value_error" | "assertion_error":
             return str(fault["msg"]).partition(", ")[2]
-    return _MISSING.get(fault["type"], "is no value that this field takes")
+    return "is no value that this field takes"
 
 
 def _of_length(kind: str, **bounds: Any) -> str:  # noqa: ANN401  (as Pydantic tells them)

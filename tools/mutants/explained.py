@@ -25,4 +25,6 @@ EXPLAINED: dict[str, str] = {
     "revision.RevisionSpec.canonical_json: mode='json' -> nothing": "every value of a spec is JSON as it is",
     "settings.Settings.from_environment: 0 -> -1 (2)": "the path of a variable has one part",
     "storable._unstorable: 1 -> 2": "no depth is below 0",
+    "errors: if TYPE_CHECKING -> nothing": "what is imported there is for types alone",
+    "numbers: 60 -> 61": "either is far beyond the longest pause",
 }

@@ -8,10 +8,13 @@ import pytest
 from domain.commands.base import QUERIES, Command
 from domain.commands.fleet_commands import SetFreeze
 from domain.commands.registry import COMMANDS, MOST_COMMAND_BYTES, UnknownCommandError, parse_command, parse_query
+from domain.commands.rollout_commands import Undo
 from domain.text.errors import InvalidInputError, TooLargeError
 from tests.support.pictures.pictures import NOW
 from tests.support.workers.payloads import RULE, ask, check, docker, expect_a_limit, external, rule
 
+SERVE: dict[str, Any] = {"command": ["serve"]}
+NAMES = [f"web-{number}" for number in range(1001)]
 NIGHT: dict[str, Any] = {"cron": "0 22 * * *", "duration_seconds": 3600}
 ONCE: dict[str, Any] = {
     **dict.fromkeys(NIGHT),
@@ -46,8 +49,34 @@ ONCE: dict[str, Any] = {
         ("set_freeze", ONCE, {**ONCE, "ends_at": None}),
         ("set_freeze", ONCE, {**ONCE, **NIGHT}),
         ("set_freeze", ONCE, {**ONCE, "ends_at": ONCE["starts_at"]}),
-        ("forget_host", {"host": "h"}, {"host": ""}),
-        ("forget_host", {"host": "h" * 63}, {"host": "h" * 64}),
+        ("set_freeze", {**NIGHT, "cron": None, "duration_seconds": 60}, {**NIGHT, "duration_seconds": "60"}),
+        ("set_freeze", {**NIGHT, "duration_seconds": 2_678_400}, {**NIGHT, "duration_seconds": 2_678_401}),
+        ("set_freeze", NIGHT, {**ONCE, "duration_seconds": 3600}),
+        ("set_freeze", NIGHT, {**NIGHT, "ends_at": ONCE["ends_at"]}),
+        ("set_freeze", {"cron": "0 22" + " " * 190 + "* * *"}, {"cron": "0 22" + " " * 192 + "* * *"}),
+        ("set_freeze", {"time_zone": "z" * 100}, {"time_zone": "z" * 101}),
+        ("set_freeze", {"deployments": ["web-*"] * 1000}, {"deployments": ["web-*"] * 1001}),
+        ("set_freeze", {"deployments": ["w" * 54 + "*"]}, {"deployments": ["w" * 55]}),
+        ("set_freeze", {"deployments": ["w", "w*"]}, {"deployments": ["*"]}),
+        ("set_freeze", {"groups": ["shop"] * 1000}, {"groups": ["shop"] * 1001}),
+        ("set_group", {"deployments": NAMES[:1000]}, {"deployments": NAMES}),
+        ("set_group", {"deployments": ["web"]}, {"deployments": []}),
+        ("set_group", {"deployments": ["web", "api"]}, {"deployments": ["web", "api", "web"]}),
+        ("set_group", {"most_at_once": 1}, {"most_at_once": 0}),
+        ("set_group", {"most_at_once": 1000}, {"most_at_once": 1001}),
+        ("set_group", {"most_at_once": 2}, {"most_at_once": "2"}),
+        *((f"{verb}_host", {"host": "h"}, {"host": ""}) for verb in ("forget", "drain", "undrain")),
+        *((f"{verb}_host", {"host": "h" * 63}, {"host": "h" * 64}) for verb in ("forget", "drain", "undrain")),
+        ("restart", {"through_freeze": True, "reason": "a leak"}, {"through_freeze": True}),
+        ("restart", {"through_freeze": False}, {"through_freeze": True, "reason": ""}),
+        ("rolling_update", {"image": "w"}, {"image": ""}),
+        ("rolling_update", {"spec": SERVE}, {"spec": SERVE, "image": "web:2"}),
+        ("rolling_update", {"spec": SERVE}, {"spec": SERVE, "command": ["serve"]}),
+        ("rolling_update", {"spec": SERVE, "values_of": "v1"}, {"values_of": "v1"}),
+        ("rolling_update", {"image": "web:2", "command": ["serve"]}, {"image": "web:2", "values_of": "v1"}),
+        ("set_maintenance", {"state": "on", "page": "p"}, {"state": "off", "page": "p"}),
+        ("set_maintenance", {"retry_after_seconds": 604_800}, {"retry_after_seconds": 604_801}),
+        ("set_maintenance", {"allow": "x" * 1000}, {"allow": "x" * 1001}),
         ("report_route", {"address": "10.0.0.7:80"}, {"address": "a." * 150 + "b:80"}),
         ("report_route", {"detail": "d" * 1000}, {"detail": "d" * 1001}),
         ("report_route", {"status": "stopped"}, {"status": "degraded"}),
@@ -86,6 +115,74 @@ def test_what_a_command_leaves_open() -> None:
         "supersede": False,
         "desired_replicas": None,
         "through_freeze": False,
+    }
+
+
+@pytest.mark.parametrize(
+    ("command", "left_out"),
+    [
+        ("add_revision", {"name": None, "values_of": None}),
+        ("set_traffic", {"with_rollout": False, "expected_version": None}),
+        ("set_maintenance", {"page": None, "allow": None, "retry_after_seconds": 60}),
+        ("scale", {"with_rollout": False}),
+        ("destroy", {"force": False}),
+        ("restart", {"through_freeze": False}),
+        (
+            "rolling_update",
+            {"revision": None, "image": None, "command": (), "spec": None, "values_of": None, "supersede": False},
+        ),
+        ("promote", {"full": False}),
+        ("abort", {"now": False}),
+        ("undo", {"revision": None, "anyway": False, "now": False}),
+        ("retry", {"now": False, "through_freeze": False}),
+        ("report_route", {"address": None, "detail": ""}),
+        ("set_freeze", {"time_zone": "UTC", "starts_at": None, "ends_at": None, "groups": (), "pauses": False}),
+        ("set_group", {"most_at_once": None, "in_order": False}),
+    ],
+)
+def test_what_is_left_out_has_its_documented_meaning(command: str, left_out: dict[str, Any]) -> None:
+    assert ask(command).model_dump().items() >= left_out.items()
+
+
+@pytest.mark.parametrize(
+    ("change", "changes"),
+    [
+        ({}, False),
+        ({"revision": "v2"}, False),
+        ({"image": "web:2"}, True),
+        ({"command": ["serve"]}, True),
+        ({"spec": SERVE}, True),
+    ],
+)
+def test_an_update_changes_the_content_or_only_names_a_revision(change: dict[str, Any], *, changes: bool) -> None:
+    assert ask("rolling_update", **change).changes is changes
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_the_limits_of_a_query(query: str) -> None:
+    given = (
+        {"rollout_id": "0199c3d2-5f1e-7c41-9a02-3b1f6a7d8e90"}
+        if query == "rollway.get_rollout"
+        else {"deployment": "web"}
+    )
+    assert (parse_query(query, given).actor, parse_query(query, given).schema_version) == ("unknown", 1)
+    for taken, refused in (("a", ""), ("a" * 200, "a" * 201)):
+        assert parse_query(query, {**given, "actor": taken}).actor == taken
+        with pytest.raises(InvalidInputError, match="actor: "):
+            parse_query(query, {**given, "actor": refused})
+    for version in (0, 2):
+        with pytest.raises(InvalidInputError, match="schema_version: "):
+            parse_query(query, {**given, "schema_version": version})
+
+
+def test_rollways_own_undo_of_a_revision_that_answers_nobody_has_one_id_for_each_rollout() -> None:
+    undone = Undo.of_no_answers("0199", "web", "v1", "v2 answers nobody")
+    assert undone.model_dump() == ask("undo").model_dump() | {
+        "request_id": "unanswered:0199",
+        "actor": "rollway",
+        "reason": "v2 answers nobody",
+        "deployment": "web",
+        "revision": "v1",
     }
 
 

@@ -1,17 +1,20 @@
 """How events are sent: the document, the signature, the pauses between tries, the file of targets."""
 
+import base64
 import json
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 import pytest
 
 from domain.commands.registry import parse_command
-from domain.outbox.delivery import Pending, body_of, cloud_event, failure, signed_headers
+from domain.outbox.delivery import Failure, Pending, body_of, cloud_event, failure, signed_headers
 from domain.outbox.targets import parse_targets
 from domain.text.errors import InvalidInputError
 from tests.support.pictures.pictures import NOW
+from tests.support.workers.payloads import ask, expect_a_limit
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 PENDING = Pending(
@@ -55,6 +58,7 @@ def test_a_signature_is_that_of_standard_webhooks_one_for_each_key() -> None:
     at = NOW.fromtimestamp(1614265330, NOW.tzinfo)
     headers = signed_headers(b'{"test": 2432232314}', "msg_p5jXN8AQM9LWM0D4loKWxJek", at, [key, other])
     assert headers["webhook-timestamp"] == "1614265330"
+    assert headers["webhook-id"] == "msg_p5jXN8AQM9LWM0D4loKWxJek"
     first, second = headers["webhook-signature"].split(" ")
     assert first == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
     assert second.startswith("v1,")
@@ -78,7 +82,7 @@ def test_a_try_that_failed_is_repeated_ever_more_slowly_until_it_is_given_up(
 ) -> None:
     tried = replace(PENDING, tries=tries, tried_at=NOW + timedelta(hours=hours))
     expected = None if pause is None else timedelta(seconds=pause)
-    assert failure(tried, "away", is_wanted=wanted).pause == expected
+    assert failure(tried, "away", is_wanted=wanted) == Failure("away", expected, ends=not wanted)
 
 
 def test_targets_are_lines_and_comments() -> None:
@@ -93,10 +97,38 @@ def test_targets_are_lines_and_comments() -> None:
     assert "https" not in repr(targets)
 
 
+def secret(length: int) -> str:
+    return f"whsec_{base64.b64encode(bytes(length)).decode()}"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"c = https://h {secret(24)}",
+        f"c = HTTPS://h {secret(64)}",
+        f"{'c' * 63} = http://h:65535 {SECRET}",
+        f"  C.i_1-x = http://[::1]/a=b {SECRET}  ",
+    ],
+)
+def test_a_target_at_its_limits_is_taken(line: str) -> None:
+    ((name, target),) = parse_targets(line).items()
+    assert name == line.partition("=")[0].strip()
+    assert target.url in line
+    assert 24 <= len(target.keys[0]) <= 64
+
+
 @pytest.mark.parametrize(
     "line",
     [
         "ci",
+        f"ci = https://h {secret(23)}",
+        f"ci = https://h {secret(65)}",
+        f"ci = https://h {SECRET} {secret(23)}",
+        f"{'c' * 64} = https://h {SECRET}",
+        f"ci- = https://h {SECRET}",
+        f"= https://h {SECRET}",
+        f"ci = https://[h {SECRET}",
+        f"ci = https://h:65536 {SECRET}",
         "ci =",
         "ci = https://h",
         f"ci = ftp://h {SECRET}",
@@ -115,6 +147,7 @@ def test_targets_are_lines_and_comments() -> None:
 def test_a_wrong_line_is_named_and_no_secret_with_it(line: str) -> None:
     with pytest.raises(InvalidInputError, match=r"^line 2 must be 'name = URL whsec_\.\.\.'") as refused:
         parse_targets(f"other = https://h {SECRET}\n{line}")
+    assert refused.value.detail == {"field": "line 2"}
     assert SECRET not in refused.value.message
 
 
@@ -145,3 +178,42 @@ def test_either_way_alone_is_taken(given: dict[str, object]) -> None:
 
 def test_a_body_is_compact_and_sorted_and_says_every_letter_as_it_is() -> None:
     assert body_of({"b": 1, "a": "größer"}) == '{"a":"größer","b":1}'.encode()
+
+
+@pytest.mark.parametrize(
+    ("taken", "refused"),
+    [
+        ({"webhook": "w" * 200}, {"webhook": "w" * 201}),
+        ({"webhook": "a-target"}, {"webhook": "a target"}),
+        ({"celery_task": "t" * 200}, {"celery_task": "t" * 201}),
+        ({"celery_task": "rollways.told"}, {"celery_task": "rollway.told"}),
+        ({"celery_task": "celery"}, {"celery_task": "celery.chain"}),
+        ({"celery_task": "t", "queue": "q" * 200}, {"celery_task": "t", "queue": "q" * 201}),
+        (
+            {"webhook": "ci", "types": ["rollway.rollout.begun"] * 100},
+            {"webhook": "ci", "types": ["rollway.rollout.begun"] * 101},
+        ),
+        ({"webhook": "ci", "deployments": ["web"] * 100}, {"webhook": "ci", "deployments": ["web"] * 101}),
+        ({"webhook": "ci", "give_up_after_seconds": 1}, {"webhook": "ci", "give_up_after_seconds": 0}),
+        ({"webhook": "ci", "give_up_after_seconds": 2_592_000}, {"webhook": "ci", "give_up_after_seconds": 2_592_001}),
+        ({"webhook": "ci", "give_up_after_seconds": 60}, {"webhook": "ci", "give_up_after_seconds": "60"}),
+    ],
+)
+def test_the_limits_of_a_subscription(taken: dict[str, Any], refused: dict[str, Any]) -> None:
+    expect_a_limit("set_subscription", taken, refused)
+
+
+def test_what_a_subscription_leaves_open() -> None:
+    assert ask("set_subscription", webhook="ci").model_dump() == {
+        "request_id": "r",
+        "actor": "unknown",
+        "reason": "",
+        "schema_version": 1,
+        "subscription": "ci",
+        "webhook": "ci",
+        "celery_task": None,
+        "queue": None,
+        "types": (),
+        "deployments": (),
+        "give_up_after_seconds": 86_400,
+    }

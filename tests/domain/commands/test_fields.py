@@ -126,6 +126,8 @@ def test_the_fields_of_a_file_are_left_to_its_editor() -> None:
     [
         (AddRevision, "spec.docker.image", "text", "", ""),
         (AddRevision, "spec.docker", "values", "", "runtime=docker"),
+        (AddRevision, "spec.user", "text", "", "runtime=process"),
+        (AddRevision, "spec.external", "values", "", "runtime=external"),
         (AddRevision, "spec.docker.resources.memory", "amount", "", ""),
         (AddRevision, "spec.warm_up.requests.path", "text", "", ""),
         (AddRevision, "spec.env.secret", "text", "", ""),

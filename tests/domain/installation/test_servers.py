@@ -2,7 +2,13 @@
 
 import pytest
 
-from domain.installation.contract import UnfitServerError, doubt_about_memory, refuse_old_postgres, refuse_old_redis
+from domain.installation.contract import (
+    UnfitServerError,
+    doubt_about_memory,
+    refuse_encoding,
+    refuse_old_postgres,
+    refuse_old_redis,
+)
 
 
 @pytest.mark.parametrize("version", [170000, 170006, 180003, 190001])
@@ -34,4 +40,14 @@ def test_only_a_redis_that_refuses_writes_when_it_is_full_is_above_doubt() -> No
     assert doubt_about_memory("allkeys-lru", "cache:6379/0") == (
         "Redis at cache:6379/0 has maxmemory-policy allkeys-lru, which throws messages away when its memory is full: "
         "set it to noeviction"
+    )
+
+
+def test_a_database_keeps_text_as_utf_8_or_is_refused_with_the_way_to_make_one_that_does() -> None:
+    refuse_encoding("UTF8", "db:5432/rollway")
+    with pytest.raises(UnfitServerError) as refused:
+        refuse_encoding("SQL_ASCII", "db:5432/rollway")
+    assert refused.value.message == (
+        "the database at db:5432/rollway keeps text as SQL_ASCII; Rollway needs one in UTF8: "
+        "make it with CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0"
     )

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from domain.installation.tokens import NewToken, NotAllowedError, Role, Token
+from domain.installation.tokens import NewToken, NotAllowedError, Role, SessionEnd, Token, login_path
 
 VIEWER, RELEASER, OPERATOR, ADMIN = Role
 
@@ -68,3 +68,36 @@ def test_the_limits_of_a_new_token(taken: dict[str, Any], refused: dict[str, Any
     assert NewToken.model_validate({**given, **taken})
     with pytest.raises(ValidationError):
         NewToken.model_validate({**given, **refused})
+
+
+def test_what_a_new_token_leaves_open() -> None:
+    made = NewToken.model_validate({"name": "ann", "role": "viewer", "actor": "bob"})
+    assert made.model_dump() == {"name": "ann", "role": VIEWER, "deployments": (), "days": None, "actor": "bob"}
+
+
+@pytest.mark.parametrize(("role", "days"), [(VIEWER, 90), (RELEASER, 90), (OPERATOR, 90), (ADMIN, None)])
+def test_a_token_ends_after_ninety_days_unless_it_is_for_everything(role: Role, days: float | None) -> None:
+    assert role.usual_days == days
+
+
+@pytest.mark.parametrize(
+    ("word", "sentence"),
+    [
+        ("ended", "Your session was ended."),
+        ("token", "Your token was revoked or has expired."),
+        ("age", "Your session was too old: log in again."),
+    ],
+)
+def test_who_has_to_log_in_again_reads_why(word: str, sentence: str) -> None:
+    assert SessionEnd(word).sentence == sentence
+
+
+def test_the_secret_of_a_login_is_in_the_part_of_the_link_that_no_browser_sends() -> None:
+    path, _, fragment = login_path("s3cret").partition("#")
+    assert (path, fragment) == ("/login", "link=s3cret")
+
+
+def test_a_refusal_names_both_roles_for_programs() -> None:
+    with pytest.raises(NotAllowedError) as refused:
+        token(VIEWER).refuse_below(ADMIN)
+    assert refused.value.detail == {"needed": ADMIN, "role": VIEWER}

@@ -164,6 +164,8 @@ def test_in_whatever_fleet_a_spread_is_even_to_one(hosts: dict[str, HostUp], new
         ({"rack": "7"}, "no host has the label rack"),
         ({"host": "m9"}, "no host is called m9; there is m1 or m2 or m3"),
         ({"zone": "a", "disk": "ssd"}, "no host has disk=ssd and zone=a together"),
+        ({"zone": "c", "rack": "7"}, "no host has the label rack"),
+        ({"host": "m1", "zone": "b"}, "no host has host=m1 and zone=b together"),
     ],
 )
 def test_the_label_that_is_missing_is_named(required: Labels, missing: str) -> None:
@@ -174,8 +176,40 @@ def test_the_label_that_is_missing_is_named(required: Labels, missing: str) -> N
         NoHostFitsError, match=f"^hosts: no host can take v2: {re.escape(missing)}; name labels"
     ) as refused:
         refuse_unfit("v2", required, FLEET)
-    assert refused.value.detail["field"] == "hosts"
+    assert refused.value.detail == {"field": "hosts", "revision": "v2"}
     return refuse_unfit("v2", required, {})
+
+
+@pytest.mark.parametrize(
+    ("count", "shown"),
+    [
+        (5, "1 or 2 or 3 or 4 or 5"),
+        (6, "1 or 2 or 3 or 4 or 5 or 1 more"),
+        (8, "1 or 2 or 3 or 4 or 5 or 3 more"),
+    ],
+)
+def test_of_many_values_five_are_shown(count: int, shown: str) -> None:
+    hosts = {f"m{number}": {"rack": str(number)} for number in range(1, count + 1)}
+    assert missing_label({"rack": "0"}, hosts) == f"no host has rack=0; rack is {shown}"
+    called = " or ".join(f"m{part}" if part.isdecimal() else part for part in shown.split(" or "))
+    assert missing_label({"host": "m0"}, hosts) == f"no host is called m0; there is {called}"
+
+
+@pytest.mark.parametrize(
+    ("count", "shown"),
+    [(5, "d1, d2, d3, d4, d5"), (6, "d1, d2, d3, d4, d5 and 1 more"), (7, "d1, d2, d3, d4, d5 and 2 more")],
+)
+def test_of_many_hosts_that_are_down_five_are_named(count: int, shown: str) -> None:
+    down: dict[str, Labels] = {f"d{number}": {"disk": "hd", "zone": "c"} for number in range(count, 0, -1)}
+    assert why_unplaced({"zone": "c", "disk": "hd"}, FLEET, {**down, "d9": {"zone": "d"}}) == (
+        f"no host that is up has disk=hd, zone=c; {shown}, with these labels, are down"
+    )
+
+
+def test_a_host_has_sixteen_labels_at_most() -> None:
+    assert len(labels_in(",".join(f"l{number}=a" for number in range(16)))) == 16
+    with pytest.raises(ValueError, match="l16=a"):
+        labels_in(",".join(f"l{number}=a" for number in range(17)))
 
 
 def test_the_refusal_says_what_would_be_right() -> None:

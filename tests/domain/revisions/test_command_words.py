@@ -31,6 +31,9 @@ def refusal(**revision: object) -> str:
     return ""
 
 
+SHELLS = ("sh", "bash", "dash", "ash", "zsh", "ksh", "fish", "busybox")
+
+
 @pytest.mark.parametrize(
     ("command", "said"),
     [
@@ -51,13 +54,24 @@ def refusal(**revision: object) -> str:
         ("source venv/bin/activate", "'source' is a word of shells, and no program: put the variables into env"),
         (". ./env.sh", "'.' is a word of shells"),
         ("export DEBUG=1", "'export' is a word of shells, and no program: put the variable into env"),
-        ("ulimit -n 4096", "'ulimit' is a word of shells"),
+        ("set -e", "'set' is a word of shells, and no program: leave it out, or let a shell run it"),
+        ("ulimit -n 4096", "'ulimit' is a word of shells, and no program: a host's ROLLWAY_REPLICA_FILES"),
+        ("umask 022", "'umask' is a word of shells, and no program: leave it out"),
+        ("unset DEBUG", "'unset' is a word of shells, and no program: leave the variable out of env"),
+        ("eval serve", "'eval' is a word of shells, and no program: write the command itself"),
+        ("alias s=serve", "'alias' is a word of shells, and no program: write the command itself"),
+        (("for", "a", "in", "b"), "'for' is a word of shells, and no program: let a shell run it: sh -c"),
+        (("while", "true"), "'while' is a word of shells, and no program: let a shell run it"),
+        (("trap", "x", "EXIT"), "'trap' is a word of shells, and no program: let a shell run it"),
+        ("wait", "'wait' is a word of shells, and no program: let a shell run it"),
         (("if", "[", "-f", "x", "]"), "'if' is a word of shells, and no program: let a shell run it"),
         ("FOO=bar serve", "no shell reads 'FOO=bar': put it into env, as in env: {FOO: 'bar'}, or let"),
         ("DEBUG= python3 serve.py", "no shell reads 'DEBUG=': put it into env, as in env: {DEBUG: ''}"),
         (("A=1", "B=2", "serve"), "no shell reads 'A=1': put it into env"),
         ("migrate && serve", "no shell reads '&&': let a shell run it: sh -c '... && exec ...'"),
         (("migrate", "&&", "serve"), "no shell reads '&&': let a shell run it"),
+        (("migrate", "||", "serve"), "no shell reads '||': let a shell run it"),
+        ('serve --pid "$(pidof x)" $(hostname)', "no shell reads '$(hostname)': write what it comes to"),
         ("serve || serve --slow", "no shell reads '||': let a shell run it: sh -c '... || exec ...'"),
         ("migrate ; serve", "no shell reads ';': let a shell run it: sh -c '... ; exec ...'"),
         ("migrate; serve", "no shell reads 'migrate;': let a shell run it: sh -c '... ; exec ...'"),
@@ -80,7 +94,13 @@ def test_what_no_shell_reads_in_a_command_is_refused_with_what_says_it(command: 
         ("sh", "-c", "exec gunicorn --bind $HOST:$PORT"),
         "sh -c 'cd /srv && A=1 exec serve > log'",
         ("timeout", "60", "/bin/bash", "-c", "serve $PORT"),
-        ("perl", "-e", "print $PORT"),
+        *((shell, "-ec", "serve $PORT") for shell in SHELLS),
+        *((f"/bin/{shell}", "run.sh", "~/data", "&&") for shell in SHELLS),
+        "/bin/bash run.sh > log && $CONFIG",
+        *(("interpreter", flag, "print $PORT") for flag in ("-c", "-e", "-S", "--eval", "--command")),
+        "perl -e $PORT",
+        ("FOO=bar",),
+        ("awk", "|", "a"),
         "env FOO=bar serve",
         "serve --set A=b",
         "grep '$HOME|a>b' file",
@@ -111,7 +131,11 @@ def test_what_a_program_may_be_given_is_taken(command: object) -> None:
             {"PYTHONPATH": "lib:${PYTHONPATH}"},
             "PYTHONPATH: no shell reads '${PYTHONPATH}', so it is kept as it is",
         ),
-        ({"DATA": "$HOME/data"}, "DATA: no shell reads '$HOME'"),
+        ({"DATA": "$HOME/data"}, "DATA: no shell reads '$HOME', so it is kept as it is: write the whole value"),
+        ({"DATA": "p$x:$PWD"}, "DATA: no shell reads '$PWD'"),
+        ({"NAME": "$USER@$HOSTNAME"}, "NAME: no shell reads '$USER'"),
+        ({"NAME": "web@$HOSTNAME"}, "NAME: no shell reads '$HOSTNAME'"),
+        ({"TOOLS": "$PATH"}, "TOOLS: no shell reads '$PATH', so it is kept as it is: write the whole value"),
         ({"A": "1", "B": "x/$A"}, "B: no shell reads '$A'"),
         ({"URL": "http://$HOST:$PORT/"}, "URL: no shell reads '$HOST': write 'http://{host}:$PORT/'"),
         ({"LISTEN": ":${PORT}"}, "LISTEN: no shell reads '${PORT}': write ':{port}'"),
@@ -124,6 +148,13 @@ def test_what_no_shell_reads_in_a_variable_is_refused_with_what_says_it(env: dic
     assert refusal(command="serve", env=env).startswith(f"revision.env: {said}")
     assert refusal(runtime="docker", docker={"image": "web:1"}, env=env).startswith(f"revision.env: {said}")
     assert refusal(runtime="external", external={"webhook": "https://x.example.com"}, env=env) == ""
+
+
+def test_only_a_search_path_is_told_what_one_looks_like() -> None:
+    assert refusal(command="serve", env={"PATH": "$PATH"}).endswith(
+        "such as '/opt/app/bin:/usr/local/bin:/usr/bin:/bin'"
+    )
+    assert refusal(command="serve", env={"TOOLS": "$PATH"}).endswith("write the whole value")
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from domain.commands.registry import parse_command
 from domain.model.deployment import Deployment
 from domain.replicas.host_choice import Unplaced, place
 from domain.revisions.revision import RevisionSpec, revision_name
-from domain.revisions.secret_refs import MissingSecretError, SecretCheck, SecretReference, passed_over
+from domain.revisions.secret_refs import MissingSecretError, SecretCheck, SecretReference, filled_in, passed_over
 from domain.steering.activation import ActivationRequest, activate
 from domain.steering.command_effect import Context
 from domain.text.errors import InvalidInputError
@@ -134,12 +134,37 @@ def test_hosts_that_lack_a_secret_are_passed_over_while_another_has_all(picture:
             "a:db=no a:key=ok b:db=ok b:key=no",
             "host a lacks env:db (there is none); host b lacks env:key (there is none)",
         ),
+        (" ".join(f"{host}:db=no" for host in "abcde"), r"host e lacks env:db (there is none)$"),
+        (" ".join(f"{host}:db=no" for host in "edcba"), "^no host can run v2: host a lacks env:db"),
         (" ".join(f"{host}:db=no" for host in "abcdefg"), "host e lacks env:db (there is none); and so 2 more"),
     ],
 )
 def test_a_revision_that_no_host_has_the_secrets_for_is_refused(picture: str, sentence: str) -> None:
     with pytest.raises(MissingSecretError, match=sentence.replace("(", r"\(").replace(")", r"\)")):
         passed_over("v2", said(picture))
+
+
+def test_the_refusal_names_the_revision_and_all_hosts_for_programs() -> None:
+    with pytest.raises(MissingSecretError) as refused:
+        passed_over("v2", said(" ".join(f"{host}:db=no" for host in "abcdefg")))
+    assert refused.value.detail == {"revision": "v2", "hosts": "a, b, c, d, e, f, g"}
+
+
+@pytest.mark.parametrize(
+    ("allowed", "deployment", "paths"),
+    [
+        ("/run/secrets", "web", "/run/secrets"),
+        ("/run/secrets", "..", "/run/secrets"),
+        ("/run/{deployment}/a/{deployment}", "web", "/run/web/a/web"),
+        ("/run/secrets/{deployment}", "..", None),
+        ("/run/secrets/{deployment}", "a/b", None),
+        ("/run/secrets/{deployment}", "", None),
+    ],
+)
+def test_a_host_allows_paths_for_all_or_for_each_deployment_its_own(
+    allowed: str, deployment: str, paths: str | None
+) -> None:
+    assert filled_in(allowed, deployment) == paths
 
 
 WITHOUT, SOME = said("a:db=no b:db=?"), said("a:db=ok b:db=no")

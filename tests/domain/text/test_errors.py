@@ -8,7 +8,17 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from domain.commands.base import StaleVersionError
 from domain.revisions.revision import RevisionExistsError
-from domain.text.errors import InvalidInputError, RollwayError
+from domain.text.errors import (
+    FieldFault,
+    FieldPath,
+    InvalidInputError,
+    RolloutNotFoundError,
+    RollwayError,
+    TooLargeError,
+    UnreadableError,
+    WrongStateError,
+    path_in,
+)
 from domain.traffic.entrances import EntranceTakenError
 
 
@@ -52,6 +62,62 @@ def test_a_refusal_is_json_and_its_words_are_the_message() -> None:
 
 
 @pytest.mark.parametrize(
+    ("path", "dotted", "line", "place"),
+    [
+        ((), "", None, ""),
+        ((), "", 4, "line 4: "),
+        (("cron",), "cron", None, "cron: "),
+        (("rules", 0, "step"), "rules.0.step", None, "rule 1, step: "),
+        (("rules", 0, "step"), "rules.0.step", 4, "line 4, rule 1, step: "),
+        (("requests", 1, "headers", "a"), "requests.1.headers.a", None, "request 2, headers.a: "),
+        (("spec", "env", "", "A"), "spec.env..A", None, "spec.env.A: "),
+        (("documents",), "documents", 4, "line 4, documents: "),
+        (("documents", 0), "documents.0", 4, "document 1, line 4: "),
+        (("documents", 11, "replicas"), "documents.11.replicas", 4, "document 12, line 4, replicas: "),
+        (("documents", 0, "revision", "env"), "documents.0.revision.env", None, "document 1, revision.env: "),
+    ],
+)
+def test_a_fault_says_its_place_for_people_and_for_programs(
+    path: FieldPath, dotted: str, line: int | None, place: str
+) -> None:
+    assert FieldFault(path, "is wrong").sentence(line) == f"{place}is wrong"
+    assert path_in(dotted) == path
+    refusal = InvalidInputError.at(dotted, "is wrong")
+    assert (refusal.message, refusal.detail) == (FieldFault(path, "is wrong").sentence(), {"field": dotted})
+    assert refusal.with_lines(lambda of: line if of == path else 0).message == f"{place}is wrong"
+
+
+def test_a_refusal_that_names_no_field_has_no_line() -> None:
+    whole = InvalidInputError("the file is empty")
+    assert whole.with_lines(lambda _: 4) is whole
+
+
+@pytest.mark.parametrize(
+    ("error", "message", "detail"),
+    [
+        (
+            UnreadableError.of("status of a replica", "asleep"),
+            "this release of Rollway knows no status of a replica 'asleep'; a newer one wrote it",
+            {},
+        ),
+        (
+            TooLargeError.of_size(262_145, 262_144, "spec.env"),
+            "spec.env: the command has 262,145 bytes, and 262,144 are the most; put what is large into a file",
+            {"field": "spec.env"},
+        ),
+        (RolloutNotFoundError.of_deployment("web"), "web has had no rollout yet", {"deployment": "web"}),
+        (
+            WrongStateError.of_leaving("web", "destroying", "only its history is shown"),
+            "web is destroying; only its history is shown until it is destroyed",
+            {"deployment": "web", "state": "destroying"},
+        ),
+    ],
+)
+def test_a_refusal_names_what_it_is_about(error: RollwayError, message: str, detail: dict[str, str]) -> None:
+    assert (error.message, error.detail) == (message, detail)
+
+
+@pytest.mark.parametrize(
     ("given", "where", "message", "field"),
     [
         ({}, "", "sizes: is missing", "sizes"),
@@ -64,6 +130,22 @@ def test_a_refusal_is_json_and_its_words_are_the_message() -> None:
 def test_a_fault_is_told_with_the_path_of_its_field(given: object, where: str, message: str, field: str) -> None:
     error = refused(given, where)
     assert (error.message, error.detail) == (message, {"field": field})
+
+
+class Harbour(BaseModel):
+    berths: tuple[Size, ...] = Field(min_length=1)
+    cranes: tuple[Size, ...] = Field(min_length=1)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"berths": [], "cranes": [{"least": 1}]}, "berths: must not be empty; crane 1, most: is missing"),
+        ({"berths": [{"most": 1}], "cranes": []}, "berth 1, least: is missing; cranes: must not be empty"),
+    ],
+)
+def test_a_list_that_is_empty_is_told_beside_the_fault_of_another_list(given: object, message: str) -> None:
+    assert refused(given, model=Harbour).message == message
 
 
 class Closed(BaseModel):

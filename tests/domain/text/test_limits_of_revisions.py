@@ -8,6 +8,26 @@ from domain.text.errors import InvalidInputError
 from tests.support.workers.payloads import ask, check, docker, expect_a_limit, external, labels, rule, secrets, variable
 
 
+def spec(**given: Any) -> dict[str, Any]:
+    return {"spec": {"command": ["serve"], **given}}
+
+
+def prepare(**given: Any) -> dict[str, Any]:
+    return spec(prepare={"command": "fetch", **given})
+
+
+def warm(**given: Any) -> dict[str, Any]:
+    return {"path": "/", **given}
+
+
+def warm_up(**given: Any) -> dict[str, Any]:
+    return spec(warm_up={"requests": [warm()], **given})
+
+
+def park(**given: Any) -> dict[str, Any]:
+    return spec(park={"sleep": {"path": "/sleep"}, "wake": {"path": "/wake"}, **given})
+
+
 @pytest.mark.parametrize(
     ("taken", "refused"),
     [
@@ -34,6 +54,56 @@ from tests.support.workers.payloads import ask, check, docker, expect_a_limit, e
             {"spec": {"command": ["s"], "stop_grace_seconds": 86_401}},
         ),
         ({"spec": {"command": ["s", ""]}}, {"spec": {"command": [""]}}),
+        (spec(drain_max_seconds=0), spec(drain_max_seconds=-0.1)),
+        (spec(drain_max_seconds=86_400), spec(drain_max_seconds=86_401)),
+        (spec(release_seconds=0), spec(release_seconds=-0.1)),
+        (spec(release_seconds=3600), spec(release_seconds=3600.1)),
+        (spec(drain="fixed"), spec(drain="never")),
+        (spec(user="_a" + "b" * 30), spec(user="_a" + "b" * 31)),
+        (spec(user="ann"), spec(user="Ann")),
+        (spec(hosts={f"l{n}": "a" for n in range(16)}), spec(hosts={f"l{n}": "a" for n in range(17)})),
+        (spec(hosts={"z": "a" * 63}), spec(hosts={"z": "a" * 64})),
+        (spec(spread="zone"), spec(spread="a zone")),
+        (check(host="h" * 260), check(host="h" * 261)),
+        (check(host="shop:65535"), check(host="shop:655350")),
+        (prepare(timeout_seconds=0.001), prepare(timeout_seconds=0)),
+        (prepare(timeout_seconds=86_400), prepare(timeout_seconds=86_400.1)),
+        (warm_up(requests=[warm()] * 20), warm_up(requests=[warm()] * 21)),
+        (warm_up(at_most_seconds=2.1), warm_up(at_most_seconds=2)),
+        (warm_up(at_most_seconds=86_400), warm_up(at_most_seconds=86_400.1)),
+        (
+            warm_up(at_most_seconds=5, requests=[warm(), warm(under_seconds=4.9)]),
+            warm_up(at_most_seconds=5, requests=[warm(), warm(under_seconds=5)]),
+        ),
+        (warm_up(requests=[warm(path="/" + "p" * 1999)]), warm_up(requests=[warm(path="/" + "p" * 2000)])),
+        (warm_up(requests=[warm(times=1)]), warm_up(requests=[warm(times=0)])),
+        (warm_up(requests=[warm(times=100)]), warm_up(requests=[warm(times=101)])),
+        (warm_up(requests=[warm(under_seconds=0.001)]), warm_up(requests=[warm(under_seconds=0)])),
+        (
+            warm_up(at_most_seconds=4000, requests=[warm(under_seconds=3600)]),
+            warm_up(at_most_seconds=4000, requests=[warm(under_seconds=3600.1)]),
+        ),
+        (warm_up(requests=[warm(headers=labels(32))]), warm_up(requests=[warm(headers=labels(33))])),
+        (
+            warm_up(requests=[warm(method="PUT", body="ü" * 32_767 + "x")]),
+            warm_up(requests=[warm(method="PUT", body="ü" * 32_768)]),
+        ),
+        (warm_up(requests=[warm(method="PATCH", body="")]), warm_up(requests=[warm(method="DELETE", body="")])),
+        (park(awake_within_seconds=0.001), park(awake_within_seconds=0)),
+        (park(awake_within_seconds=86_400), park(awake_within_seconds=86_400.1)),
+        (park(sleep={"path": "/" + "p" * 1999}), park(sleep={"path": "/" + "p" * 2000})),
+        (park(sleep={"path": "/", "method": "PUT"}), park(sleep={"path": "/", "method": "PATCH"})),
+        (park(sleep={"path": "/a?b=c"}), park(sleep={"path": "a"})),
+        (docker(resources={"pids": 16}), docker(resources={"pids": 15})),
+        (docker(resources={"pids": 4_194_304}), docker(resources={"pids": 4_194_305})),
+        (docker(cache_volumes={"c" * 63: "/c"}), docker(cache_volumes={"c" * 64: "/c"})),
+        (docker(cache_volumes={"c": "/" + "c" * 999}), docker(cache_volumes={"c": "/" + "c" * 1000})),
+        (docker(network="host"), docker(network="host", port=8080)),
+        (external(task="routes2"), external(task="routes")),
+        (external(task="lifecycles"), external(task="lifecycle")),
+        (external(task="t", queue="command"), external(task="t", queue="commands")),
+        (external(task="rollways.stop"), external(task="rollway.stop")),
+        (external(task="t", queue="hosts.a"), external(task="t", queue="host.a")),
         (secrets(100), secrets(101)),
         (variable("A"), variable("")),
         (variable("a.B-c d"), variable("A=B")),

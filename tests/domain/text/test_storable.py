@@ -34,8 +34,8 @@ def test_any_text_becomes_one_that_utf_8_takes_and_is_then_left_as_it_is(came: s
     assert "\0" not in kept.encode("utf-8").decode("utf-8")
 
 
-def nested(levels: int) -> Any:
-    value: Any = []
+def nested(levels: int, innermost: list[object] | tuple[object, ...] | None = None) -> Any:
+    value: Any = [] if innermost is None else innermost
     for _ in range(levels - 1):
         value = [value]
     return value
@@ -51,7 +51,14 @@ def nested(levels: int) -> Any:
         ({"a": float("nan")}, ("a", "must be a finite number")),
         ({"a": float("-inf")}, ("a", "must be a finite number")),
         ("\0", ("", "a text cannot contain the character NUL; leave it out")),
+        (("a", ("b", "\0")), ("1.1", "a text cannot contain the character NUL; leave it out")),
         (nested(DEEPEST + 1), None),
+        ((nested(DEEPEST),), None),
+        (nested(DEEPEST + 1, ()), None),
+        (
+            nested(DEEPEST + 2, ()),
+            (".".join("0" * (DEEPEST + 1)), "is nested more than 32 levels deep; make it flatter"),
+        ),
         (nested(5000), (".".join("0" * (DEEPEST + 1)), "is nested more than 32 levels deep; make it flatter")),
     ],
 )

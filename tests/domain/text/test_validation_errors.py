@@ -11,6 +11,7 @@ import pytest
 from pydantic import UUID4, AwareDatetime, Field, TypeAdapter, ValidationError
 from pydantic_core._pydantic_core import list_all_errors
 
+from domain.commands.apply.document import ToApply
 from domain.commands.fields import model_schema
 from domain.commands.registry import COMMANDS, parse_command
 from domain.strategies.builtin import STRATEGIES, parse_policy
@@ -134,6 +135,54 @@ LONG = "a" * 60
             "spec.env: a name is False, which YAML makes of NO, OFF and FALSE: put it in quotes",
             "spec.env",
         ),
+        (
+            "add_revision",
+            {"deployment": "web", "spec": {"command": ["serve"], "env": {True: "1"}}},
+            "spec.env: a name is True, which YAML makes of YES, ON and TRUE: put it in quotes",
+            "spec.env",
+        ),
+        (
+            "add_revision",
+            {"deployment": "web", "spec": {"command": ["serve"], "env": {3: "1"}}},
+            "spec.env: the name 3 must be text: put it in quotes, as in '3'",
+            "spec.env",
+        ),
+        (
+            "add_revision",
+            {"deployment": "web", "spec": {"command": ["serve"], "env": {"A=B": "1"}}},
+            "must be the name of a variable: not empty, and without '=' and control characters",
+            "spec.env.A=B",
+        ),
+        (
+            "add_revision",
+            {"deployment": "web", "spec": {"command": ["serve"], "ports": [80]}},
+            "spec.ports: there is no such field; each replica gets a port of its own, as {port} in 'command' and as",
+            "spec.ports",
+        ),
+        (
+            "add_revision",
+            {"deployment": "web", "spec": {"command": ["serve"], "image": "web:1"}},
+            "spec.image: there is no such field; an image is run by 'runtime: docker' and 'docker: {image: ...}'",
+            "spec.image",
+        ),
+        (
+            "add_revision",
+            {"deployment": "web", "spec": {"command": ["serve"], "warm_up": {"requests": [{"path": "/", "x": 1}]}}},
+            "spec.warm_up.request 1, x: there is no such field; the fields are method, path, headers, body, times, ",
+            "spec.warm_up.requests.0.x",
+        ),
+        (
+            "add_revision",
+            {"deployment": "web", "spec": {"command": ["serve"], "health_check": ["/up"]}},
+            "spec.health_check: must be fields, each with its value; the fields are path, protocol, ",
+            "spec.health_check",
+        ),
+        (
+            "add_revision",
+            {"deployment": "web", "spec": {"command": ["serve"], "drain_seconds": []}},
+            "spec.drain_seconds: must be a number, such as 1.5",
+            "spec.drain_seconds",
+        ),
         ("add_revision", {"deployment": "web", "spec": []}, "spec: must be fields, each with its value", "spec"),
         (
             "set_autoscaling_rules",
@@ -183,6 +232,30 @@ def test_a_wrong_field_of_a_policy_is_told_which_ones_there_are(given: object, s
     with pytest.raises(InvalidInputError) as error:
         parse_policy(given)
     assert sentence in error.value.message
+
+
+@pytest.mark.parametrize(
+    ("policy", "faults"),
+    [
+        (
+            {"strategy": "rolling_update", "spec": {"max_surg": 1, "max_surge": "x"}},
+            ("spec.max_surge: must be a whole number of replicas", "spec.max_surg: there is no such field; did you"),
+        ),
+        ({"strategy": "rolling"}, ("strategy: must be one of blue_green, canary, recreate, rolling_update, not",)),
+        ({"spec": {}}, ("strategy: is missing",)),
+    ],
+)
+def test_the_faults_of_a_policy_in_a_file_have_their_own_places_there(
+    policy: dict[str, Any], faults: tuple[str, ...]
+) -> None:
+    with pytest.raises(ValidationError) as error:
+        ToApply.model_validate({"documents": [{"deployment": "api"}, {"deployment": "web", "policy": policy}]})
+    refusal = InvalidInputError.of(error.value, "file", ToApply)
+    field = faults[0].partition(":")[0]
+    assert refusal.detail == {"field": f"file.documents.1.policy.{field}"}
+    for fault in faults:
+        assert f"file.document 2, policy.{fault}" in refusal.message
+    assert len(refusal.faults) == len(faults)
 
 
 _OF_THE_LIBRARY = re.compile(
@@ -247,6 +320,10 @@ _TIME = "must be a time with its zone, such as 2026-01-31T18:00:00Z"
         (Annotated[int, Field(ge=1)], 0, "must be at least 1"),
         (Annotated[int, Field(lt=1)], 1, "must be less than 1"),
         (Annotated[float, Field(le=2.5)], 3, "must be at most 2.5"),
+        (Annotated[float, Field(gt=3600.0)], 3, "must be more than 3600"),
+        (Annotated[float, Field(ge=3600.0)], 3, "must be at least 3600"),
+        (Annotated[float, Field(lt=2.0)], 3, "must be less than 2"),
+        (Annotated[float, Field(le=2.0)], 3, "must be at most 2"),
     ],
 )
 def test_a_wrong_value_is_told_what_is_right_for_its_kind(kind: Any, value: object, sentence: str) -> None:
@@ -270,13 +347,15 @@ def patterns_in(schema: object) -> Iterator[str]:
 def test_every_pattern_is_told_in_words() -> None:
     models = [*COMMANDS.values(), *(strategy.spec_model for strategy in STRATEGIES.values())]
     patterns = {pattern for model in models for pattern in patterns_in(model_schema(model))}
-    told = {
-        pattern: fault_of({"type": "string_pattern_mismatch", "loc": (), "input": "", "ctx": {"pattern": pattern}})
-        for pattern in patterns
-    }
+    told = {pattern: said_of(pattern) for pattern in patterns}
     assert len(patterns) > 10
-    untold = {pattern for pattern, fault in told.items() if fault.what.startswith("is no value")}
+    untold = {pattern for pattern, said in told.items() if said.startswith("is no value")}
     assert untold == {r"^(\d{1,15}(?:\.\d{1,15})?)([bkmgBKMG]?)$"}, "memory has a sentence of its own"
+    assert said_of("^[0-9a-f]{1,32}$") == "must be hexadecimal digits of an id, such as 3f2a9c1b", "of a session"
+
+
+def said_of(pattern: str) -> str:
+    return fault_of({"type": "string_pattern_mismatch", "loc": (), "input": "", "ctx": {"pattern": pattern}}).what
 
 
 @pytest.mark.parametrize(
@@ -291,6 +370,9 @@ def test_every_pattern_is_told_in_words() -> None:
         ),
         ("undo", {"deployment": "web", "reason": "x" * 1001}, "reason: must be at most 1000 characters long"),
         ("rolling_update", {"deployment": "web", "image": ""}, "image: must not be empty"),
+        ("set_traffic", {"deployment": "web", "tls": {"colour": "red"}}, "tls.colour: there is no such field"),
+        ("set_maintenance", {"deployment": "web", "retry_after_seconds": "5s"}, "must be a number of seconds, without"),
+        ("set_freeze", {"freeze": "night", "time_zone": 1.5}, "time_zone: must be text; put it in quotes"),
         ("add_revision", {"deployment": "web", "spec": {"runtime": "vm"}}, "must be 'process', 'docker' or 'external'"),
     ],
 )

@@ -26,11 +26,12 @@ GIVEN: dict[str, dict[str, Any]] = {
     "delete_freeze": {"freeze": "night"},
     "set_group": {"group": "shop", "deployments": ["web"]},
     "delete_group": {"group": "shop"},
+    "set_subscription": {"subscription": "ci"},
     "report_route": {"route_id": str(uuid4()), "status": "healthy"},
 }
 
 
-def ask(command: str, **given: Any) -> Any:
+def ask(command: str, /, **given: Any) -> Any:
     return parse_command(
         f"rollway.{command}", {"request_id": "r", **GIVEN.get(command, {"deployment": "web"}), **given}
     )
