@@ -117,7 +117,7 @@ def test_replicas_that_do_not_stand_in_the_order_of_their_ids_are_recorded_whole
     [(33, 7, False), (33, 8, True), (64, 8, True), (80, 9, False), (80, 10, True), (800, 99, False), (800, 100, True)],
 )
 def test_after_eight_steps_or_one_for_each_eight_replicas_a_step_is_recorded_whole(
-    replicas: int, following: int, anew: bool
+    replicas: int, following: int, *, anew: bool
 ) -> None:
     assert begins_anew(replicas, following) is anew
 

@@ -66,7 +66,7 @@ def past(settings: SettingsRelease, *ended: EndedRollout) -> Past:
 
 
 def button(after: Past) -> Offer | Missing | None:
-    offered = [*offers(WEB, after, ASKING), *missing_commands(WEB, after, ASKING)]
+    offered: list[Offer | Missing] = [*offers(WEB, after, ASKING), *missing_commands(WEB, after, ASKING)]
     return next((each for each in offered if each.command is Undo), None)
 
 
