@@ -114,6 +114,15 @@ def test_a_weight_that_falls_is_progress_and_one_that_rises_is_none(weight: int,
     assert rollout_of(after(decision, at(60))).last_progress_at == at(progress)
 
 
+def test_the_first_weight_of_a_canary_is_no_progress_as_nothing_has_fallen() -> None:
+    begun = deploying("■■■|■", policy=canary(steps=["5%"]))
+    moved = Decision.moved("the canary gets 5 %", RouteChanges(stage=Stage(0, 500)))
+    rollout = rollout_of(after(DeployingProvisioningHandler().classified(moved, begun, at(60)), at(60)))
+    assert rollout.last_progress_at == at(0)
+    assert rollout.canary is not None
+    assert rollout.canary.weight == 500
+
+
 def test_on_the_way_back_nobody_is_blamed_for_what_goes() -> None:
     assert rollout_of(look(rolling_back("■■■|▲▲"), 0)).failed_routes == 0
 

@@ -13,7 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.cycle.recording import inputs_as_json, inputs_json
-from domain.cycle.step_deltas import Chain, Inputs, begins_anew, changes_since
+from domain.cycle.step_deltas import (
+    Chain,
+    Inputs,
+    KeptStep,
+    begins_anew,
+    changes_kept,
+    changes_since,
+    last_of_each,
+)
 from domain.model.deployment import Deployment
 from domain.model.states import RouteStatus
 from tests.support.pictures.pictures import NOW, deploying
@@ -89,6 +97,8 @@ def test_a_step_that_another_release_recorded_whole_is_built_on_or_left() -> Non
     first, second, *_ = (dict(inputs) for inputs in one_by_one(40))
     before = {**first, "deployment": {**first["deployment"], "last_autoscaled_at": None}}
     assert changes_since(before, second) is None, "it had a field that is there no more"
+    routes = [{**route, "colour": "blue"} for route in first["deployment"]["routes"]]
+    assert changes_since({**first, "deployment": {**first["deployment"], "routes": routes}}, second) is None
     older = {name: value for name, value in first["deployment"].items() if name not in ("autoscaling", "hold")}
     changes = changes_since({**first, "deployment": older}, second)
     assert changes is not None
@@ -99,6 +109,63 @@ def test_replicas_that_do_not_stand_in_the_order_of_their_ids_are_recorded_whole
     first, second, *_ = one_by_one(40)
     second["deployment"]["routes"].reverse()
     assert changes_since(first, second) is None
+    assert changes_since(second, first) is None
+
+
+@pytest.mark.parametrize(
+    ("replicas", "following", "anew"),
+    [(33, 7, False), (33, 8, True), (64, 8, True), (80, 9, False), (80, 10, True), (800, 99, False), (800, 100, True)],
+)
+def test_after_eight_steps_or_one_for_each_eight_replicas_a_step_is_recorded_whole(
+    replicas: int, following: int, *, anew: bool
+) -> None:
+    assert begins_anew(replicas, following) is anew
+
+
+def test_a_step_is_kept_as_the_difference_until_enough_follow_a_whole_one() -> None:
+    first, second, *_ = one_by_one(40)
+    last = KeptStep(ROLLOUT, 12, first, 10)
+    changes = changes_kept(last, second, 13)
+    assert changes is not None
+    assert b" " not in changes
+    assert json.loads(changes) == changes_since(first, second)
+    assert changes_kept(last, second, 17) is not None
+    assert changes_kept(last, second, 18) is None
+    second["deployment"]["routes"].reverse()
+    assert changes_kept(last, second, 13) is None
+
+
+def test_the_last_step_of_each_rollout_is_whole_where_its_chain_is() -> None:
+    seen, other = one_by_one(40)[:4], UUID(int=2)
+    kept = recorded(seen)
+    chains = [
+        KeptStep(ROLLOUT, 5, kept[0], 5),
+        KeptStep(ROLLOUT, 6, kept[1], 5),
+        KeptStep(ROLLOUT, 7, kept[2], 5),
+        KeptStep(other, 5, kept[0], 5),
+        KeptStep(other, 7, kept[2], 5),
+    ]
+    assert last_of_each(chains) == {ROLLOUT: KeptStep(ROLLOUT, 7, seen[2], 5)}, "of the other one a step is missing"
+    assert last_of_each([]) == {}
+
+
+def test_a_rollout_that_begins_or_ends_between_two_steps_is_told_whole() -> None:
+    first, second, *_ = one_by_one(40)
+    resting = {**first, "deployment": {**first["deployment"], "rollout": None}}
+    for before, now in ((resting, second), (second, resting)):
+        changes = changes_since(before, now)
+        assert changes is not None
+        assert changes["changed"]["deployment"]["rollout"] == now["deployment"]["rollout"]
+        assert "rollout" not in changes["changed"]
+        assert told([before, changes]) == [before, now]
+
+
+def test_of_a_rollout_that_goes_on_the_changed_fields_are_told() -> None:
+    first, second, *_ = one_by_one(40)
+    changes = changes_since(first, second)
+    assert changes is not None
+    assert changes["changed"]["rollout"].keys() < second["deployment"]["rollout"].keys()
+    assert not changes["changed"]["deployment"].keys() & {"rollout", "routes"}
 
 
 @pytest.mark.parametrize("torn", ["missing", "altered", "of another rollout"])

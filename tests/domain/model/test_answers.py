@@ -1,5 +1,6 @@
 """What came in between two looks at a proxy's counters, as a table; and the sums of several proxies."""
 
+from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
 from uuid import UUID
@@ -14,6 +15,7 @@ from domain.model.answer_counts import (
     Look,
     counted_since,
     next_interval,
+    not_proven,
     together,
 )
 from tests.support.pictures.pictures import NOW
@@ -85,6 +87,56 @@ def test_answers_are_added_and_taken_away_count_by_count() -> None:
     assert many - few == Answers(6, 3, (3, *NONE_SLOWER), 1, 7, 1, 2, 0)
     assert [(many - few).is_possible, (few - many).is_possible] == [True, False]
     assert not any(its.is_possible for its in (Answers(cut=-1), Answers(again=-1), Answers(again_failed=-1)))
+
+
+@pytest.mark.parametrize(
+    "count", ["done", "failed", "cut", "begun", "refused", "again", "again_failed", "redirected", "first_byte"]
+)
+def test_no_count_of_answers_is_below_zero_and_each_is_added_and_taken_away(count: str) -> None:
+    def having(number: int) -> Answers:
+        return Answers(**{count: (number, *NONE_SLOWER) if count == "first_byte" else number})  # type: ignore[arg-type]
+
+    assert (having(0).is_possible, having(-1).is_possible) == (True, False)
+    assert (having(5) + having(2), having(5) - having(2)) == (having(7), having(3))
+
+
+@pytest.mark.parametrize(
+    ("its", "is_any"),
+    [
+        (Answers(), False),
+        (Answers(done=1), True),
+        (Answers(begun=1), True),
+        (Answers(first_byte=(*NONE_SLOWER, 1)), True),
+    ],
+)
+def test_who_was_sent_a_request_or_answered_one_had_some(its: Answers, *, is_any: bool) -> None:
+    assert its.is_any is is_any
+
+
+@pytest.mark.parametrize(
+    ("count", "remaining", "sentence"),
+    [
+        (0, None, "not proven yet: v2 has answered nobody, and goes back at 20"),
+        (1, None, "not proven yet: v2 has answered none of 1 request, and goes back at 20"),
+        (7, 40, "not proven yet: v2 has answered none of 7 requests, and goes back at 20, counted for 40 s more"),
+        (7, 0, "not proven yet: v2 has answered none of 7 requests, and goes back at 20, counted for 0 s more"),
+        (7, -9, "not proven yet: v2 has answered none of 7 requests, and goes back at 20, counted for 0 s more"),
+    ],
+)
+def test_what_has_answered_nobody_says_how_many_are_left(count: int, remaining: int | None, sentence: str) -> None:
+    left = None if remaining is None else timedelta(seconds=remaining)
+    assert not_proven("v2", count, 20, left) == sentence
+
+
+def test_an_interval_has_the_copies_of_all_proxies_and_the_requests_under_way_at_its_end() -> None:
+    now = {
+        "a": replace(counters(11, 75), copies=Copies(9, 2), under_way={OLD: 3}),
+        "b": replace(counters(11, 75), copies=Copies(5, 1), under_way={OLD: 1, NEW: 2}),
+    }
+    before = {"a": replace(counters(9, 70), copies=Copies(5, 2)), "b": counters(11, 70)}
+    interval = next_interval((6, NOW), before, Look(NOW, now, 2))
+    assert (interval.copies, interval.under_way) == (Copies(9, 1), {OLD: 4, NEW: 2})
+    assert (interval.of, interval.reporting) == ({OLD: answers(10)}, 2)
 
 
 def test_a_first_try_failed_whether_another_replica_answered_or_not() -> None:

@@ -1,12 +1,14 @@
 """Drawing replicas, and reading the drawings back."""
 
+from datetime import timedelta
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.model.picture import picture, symbol
-from domain.model.states import RouteStatus, TrafficStatus
-from tests.support.pictures.pictures import V1, V2, V3, routes_of
+from domain.model.picture import overdue, picture, symbol
+from domain.model.states import Lifecycle, RouteStatus, TrafficStatus
+from tests.support.pictures.pictures import NOW, V1, V2, V3, routes_of
 
 
 @pytest.mark.parametrize(
@@ -50,3 +52,19 @@ def test_a_picture_reads_back(old: str, new: str) -> None:
     drawn = picture(routes_of(f"{old}|{new}", V1, V2), V1, V2)
     assert picture(routes_of(drawn, V1, V2), V1, V2) == drawn
     assert sorted(drawn) == sorted(f"{old}|{new}")
+
+
+@pytest.mark.parametrize(
+    ("lifecycle", "seconds", "sentence"),
+    [
+        (Lifecycle.READY, 14.9, ""),
+        (Lifecycle.READY, 15, "due for 15 s, but no worker has looked: do workers and beat run?"),
+        (Lifecycle.DEPLOYING, 300, "due for 5 min, but no worker has looked: do workers and beat run?"),
+        (Lifecycle.DESTROYED, 300, ""),
+        (Lifecycle.READY, -300, ""),
+        (Lifecycle.READY, None, ""),
+    ],
+)
+def test_what_has_been_due_for_long_has_no_worker(lifecycle: Lifecycle, seconds: float | None, sentence: str) -> None:
+    due_at = None if seconds is None else NOW - timedelta(seconds=seconds)
+    assert overdue(lifecycle, due_at, NOW) == sentence

@@ -198,3 +198,20 @@ def test_outside_a_rollout_there_is_no_budget_of_one() -> None:
 def test_limits_that_cannot_be_read_are_those_of_a_policy_that_sets_none() -> None:
     stored = {"strategy": "of a newer release", "spec": {}, "limits": {"timeout_seconds": "long"}}
     assert stored_policy(stored).limits == parse_policy({"strategy": "recreate"}).limits
+
+
+@pytest.mark.parametrize(
+    ("policy", "surges", "parked"),
+    [
+        ({"strategy": "recreate"}, False, 0),
+        ({"strategy": "rolling_update", "spec": {"max_surge": 1, "sleep_seconds": 90}}, True, 90),
+        ({"strategy": "rolling_update", "spec": {"max_surge": 0, "max_unavailable": 1}}, False, 0),
+        ({"strategy": "blue_green", "spec": {"scale_down_delay_seconds": 60}}, True, 60),
+        ({"strategy": "canary", "spec": {"steps": ["5%"]}}, True, 0),
+    ],
+)
+def test_a_policy_says_for_the_time_outside_rollouts_whether_it_surges_and_how_long_it_parks(
+    policy: dict[str, Any], *, surges: bool, parked: float
+) -> None:
+    spec = parse_policy(policy).spec
+    assert (spec.may_surge, spec.parked_seconds) == (surges, parked)

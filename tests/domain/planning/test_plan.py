@@ -225,3 +225,9 @@ def test_what_runs_at_most_is_what_runs_in_the_worst_of_all_orders() -> None:
 def test_a_plan_as_json_is_plain() -> None:
     document = planned(deploying("■■■|")).as_json()
     assert (document["waves"][0]["create"], set(document["seconds"])) == (1, {"p50", "p90"})
+
+
+def test_a_revision_that_is_called_differently_is_warned_of() -> None:
+    told = "its replicas are called differently: in http2, each as its revision has it"
+    assert told in planned(deploying("■■■|"), speaks="http2").warnings
+    assert told not in planned(deploying("■■■|")).warnings

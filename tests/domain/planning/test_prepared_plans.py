@@ -6,15 +6,20 @@ from datetime import timedelta
 
 import pytest
 
+from domain.devices.ledger import Demand, Ledger
+from domain.devices.needs import parse_resources
 from domain.model.deployment import Deployment
 from domain.model.preparation import Preparation, PreparationState
 from domain.model.states import PREPARING
-from domain.planning.plan_input import Subject
+from domain.planning.plan_input import HostsAhead, Subject, after_activation
 from domain.planning.replica_timings import Timings
 from domain.planning.rollout_plan import Plan, plan
-from tests.support.pictures.pictures import NOW, deploying
+from domain.steering.device_check import DeviceCase
+from tests.support.people.people import request
+from tests.support.pictures.pictures import NOW, PROVISIONING, READY, V3, deploying, resting, rolling_update
 
 WAITING, RUNNING, DONE, _ = PreparationState
+WEB = resting("■■■", status=READY)
 TAUGHT = Timings(starts=(2.0,) * 9, stops=(1.0,), preparations=(60.0,) * 9)
 
 
@@ -66,3 +71,32 @@ def test_deadlines_stop_meanwhile() -> None:
     assert deployment.rollout is not None
     deployment = replace(deployment, rollout=replace(deployment.rollout, deadline=NOW + timedelta(seconds=40)))
     assert planned(deployment).ends_ready
+
+
+@pytest.mark.parametrize(
+    ("hosts", "status", "prepared"),
+    [
+        (HostsAhead(), PROVISIONING, ()),
+        (HostsAhead(preparations=()), PREPARING, ()),
+        (HostsAhead(preparations=(Preparation("h1", WAITING),)), PREPARING, (Preparation("h1", WAITING),)),
+    ],
+)
+def test_an_activation_that_prepares_hosts_is_planned_with_them(
+    hosts: HostsAhead, status: object, prepared: tuple[Preparation, ...]
+) -> None:
+    begun = after_activation(WEB, request(WEB, V3, rolling_update()), NOW, hosts)
+    assert (begun.status, begun.preparations, begun.devices) == (status, prepared, None)
+
+
+def test_an_activation_that_moves_the_pointer_alone_prepares_nothing() -> None:
+    moved = after_activation(WEB, request(WEB, V3, None), NOW, HostsAhead(preparations=(Preparation("h1", WAITING),)))
+    assert (moved.current_revision_id, moved.preparations) == (V3, ())
+
+
+def test_an_activation_on_devices_is_planned_with_the_room_for_it() -> None:
+    ledger = Ledger({"a": parse_resources("gpu=3")}, (), ("a",))
+    begun = after_activation(
+        WEB, request(WEB, V3, rolling_update()), NOW, HostsAhead(DeviceCase(Demand({"gpu": 1}), ledger))
+    )
+    assert begun.devices is not None
+    assert begun.devices.free == {V3: 3}

@@ -11,7 +11,7 @@ import pytest
 from domain.cycle.recording import changes_from_json
 from domain.model.policy import DeploymentPolicy, RolloutLimits
 from domain.planning.recorded_rollout import RecordedAct, RecordedStep, extremes, waves
-from domain.planning.sealed_receipt import RecordedRollout, Sealed, check_seal, receipt, seal_receipt
+from domain.planning.sealed_receipt import RecordedRollout, Sealed, broken, check_seal, receipt, seal_receipt
 from tests.support.pictures.pictures import NOW, RECREATE, blue_green, deploying, rolling_update
 from tests.support.worlds.recorded import steps_of
 
@@ -177,3 +177,18 @@ def test_who_changes_a_receipt_breaks_its_own_seal_and_the_next_one() -> None:
     assert (check_seal(forged, None).is_intact, check_seal(second, forged).is_joined) == (False, False)
     assert json.loads(second.text)["previous_sha256"] == first.sha256
     assert [json.loads(each.text)["number"] for each in (first, second)] == [first.number, second.number] == [1, 2]
+
+
+def test_a_chain_of_receipts_names_the_one_that_is_changed_or_gone() -> None:
+    first = seal_receipt({"rollout": "r1"}, None)
+    second = seal_receipt({"rollout": "r2"}, first)
+    forged = replace(first, text=first.text.replace("r1", "r9"))
+    for current, before, is_oldest, fault in [
+        (first, None, True, None),
+        (second, first, False, None),
+        (second, None, True, None),  # the older ones are cut
+        (second, None, False, "receipt 1 is gone, and receipt 2 is not"),
+        (forged, None, True, "receipt 1 was changed after it was sealed"),
+        (second, forged, False, "receipt 1 is not the one that was there when receipt 2 was sealed"),
+    ]:
+        assert broken(current, before, is_oldest=is_oldest) == fault

@@ -1,10 +1,14 @@
 """The simulated world at its edges: what never rests, what nobody looks at, replicas that live for a while."""
 
+from dataclasses import replace
 from datetime import timedelta
+from uuid import UUID
 
 import pytest
 
+from domain.devices.room import DeviceRoom
 from domain.handlers.dispatch import handler_of
+from domain.model.policy import DeploymentPolicy
 from domain.model.states import RouteStatus
 from domain.planning import simulator as simulated
 from domain.planning.plan_input import Subject, says_when_healthy
@@ -12,7 +16,17 @@ from domain.planning.replica_timings import Timings
 from domain.planning.rollout_plan import plan
 from domain.planning.run import Stand, course
 from domain.planning.simulator import Fate, Fates, LearnedFates, World
-from tests.support.pictures.pictures import DESTROYED, NOW, READY, deploying, resting, rolling_back
+from tests.support.pictures.pictures import (
+    DESTROYED,
+    NOW,
+    READY,
+    V1,
+    V2,
+    deploying,
+    resting,
+    rolling_back,
+    rolling_update,
+)
 from tests.support.pictures.simulation import world_of
 
 FIVE_WEEKS = 35 * 86400.0
@@ -92,3 +106,29 @@ def test_those_that_are_stopping_when_it_begins_have_a_fate_too() -> None:
 )
 def test_who_says_when_a_replica_is_healthy(spec: dict[str, object], *, checked: bool) -> None:
     assert says_when_healthy(spec) is checked
+
+
+def on_devices(drawn: str, free: int, sleepers: tuple[UUID, ...] = (), policy: DeploymentPolicy | None = None) -> World:
+    """Three are wanted; each start and each stop takes a second, and so does nothing else."""
+    room = DeviceRoom({V1: free, V2: free}, sleepers=sleepers)
+    return World(replace(deploying(drawn, policy=policy), devices=room), NOW, Fates(Fate(stop_seconds=1)))
+
+
+def most_holding(world: World) -> int:
+    return max(sum(not route.has_lent for route in look.after.routes) for look in world.looks)
+
+
+@pytest.mark.parametrize(("free", "most"), [(0, 3), (1, 4), (5, 4)])
+def test_on_devices_no_more_replicas_hold_some_than_there_are(free: int, most: int) -> None:
+    world = on_devices("■■■|", free)
+    world.run(60)
+    assert most_holding(world) == most
+    assert [route.revision_id for route in world.deployment.routes] == [V2, V2, V2]
+
+
+def test_what_is_parked_and_can_sleep_lends_its_devices_to_those_that_come() -> None:
+    world = on_devices("■■■|", 0, (V1,), rolling_update(1, 1, sleep_seconds=600))
+    world.run(60)
+    left = [(route.revision_id, route.has_lent) for route in world.deployment.routes]
+    assert sorted(left) == [(V1, True)] * 3 + [(V2, False)] * 3
+    assert most_holding(world) == 3

@@ -116,3 +116,12 @@ def test_a_canary_goes_on_by_itself_where_a_judge_decides(setting: dict[str, Any
     waits = EVALUATOR.evaluate_one(deploying("■■■|■", policy=policy, rollout=known), NOW).waits
     assert waits is not None
     assert str(waits.kind) == waits_for
+
+
+@pytest.mark.parametrize("name", ["replicas", "failures"])
+@pytest.mark.parametrize("value", [-1, 1.5, "3", True, None])
+def test_a_number_of_replicas_is_a_whole_number_from_0(name: str, value: object) -> None:
+    with pytest.raises(InvalidInputError, match=f"{name}: must be a number of replicas, such as 3") as refused:
+        Supposing.of({name: value})
+    assert refused.value.detail == {"field": name}
+    assert getattr(Supposing.of({name: 0}), name) == 0

@@ -126,6 +126,14 @@ def test_what_a_probe_saw_is_said_of_what_is_not_healthy_and_nothing_where_nothi
     assert "it was slow" not in healthy.sentence
 
 
+def test_a_sick_replica_is_named_by_its_state_and_has_no_usual_time() -> None:
+    taught = WaitContext(timings=Timings(starts=(9.0,), stops=(9.0,)))
+    for drawn, state in (("■■△", "degraded"), ("■■▲", "unhealthy")):
+        told = why(resting(drawn, status=READY, status_for=10), NOW, taught)
+        assert f"waits for route 00000003, {state} for 10 s, since " in told.sentence
+        assert told.usually_seconds is None
+
+
 def test_a_replica_that_stops_has_the_time_of_those_that_stopped() -> None:
     told = why(deploying("~~|", policy=RECREATE), NOW, WaitContext(timings=Timings(stops=(2.0, 4.0))))
     assert told.usually_seconds == Span(3.0, 3.8)

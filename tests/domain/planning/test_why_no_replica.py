@@ -4,13 +4,15 @@ from datetime import timedelta
 
 import pytest
 
+from domain.handlers.dispatch import cycle
 from domain.model.decision import Decision
 from domain.model.deployment import Hold, StartFailures
 from domain.model.states import Verdict
 from domain.planning.plan_input import WaitContext
-from domain.planning.wait_explanation import why
+from domain.planning.wait_explanation import end_of, why
 from domain.strategies.builtin import parse_policy
-from tests.support.pictures.pictures import NOW, PENDING, V2, blue_green, deploying, resting
+from tests.support.pictures.autoscaling_rules import DOWN, rule, seen
+from tests.support.pictures.pictures import NOW, PENDING, READY, V2, blue_green, deploying, resting
 
 TOO_LONG = "it is called degraded and tried again later: the 30 minutes that scaling may take has passed"
 
@@ -78,3 +80,38 @@ def test_proxies_that_have_not_acknowledged_a_weight_are_what_is_waited_for() ->
 def test_a_wait_that_says_nothing_of_what_for_is_no_decision() -> None:
     with pytest.raises(ValueError, match="a decision that waits says what for: for the moon"):
         Decision(Verdict.SKIPPED, "for the moon")
+
+
+def test_at_rest_what_is_looked_at_again_and_again_comes_to_nothing() -> None:
+    ruled = resting("■■■", status=READY, rules=(rule(DOWN),), metrics=(seen(rule(DOWN), 9),))
+    told = why(ruled, NOW)
+    assert (told.waits_for, told.then, told.left_seconds) == ("nothing", "it is looked at again", 30)
+
+
+def test_what_has_answered_nobody_at_rest_waits_for_what_proxies_tell() -> None:
+    unproven = "not proven yet: v2 has answered nobody, and goes back at 20, counted for 40 s more"
+    told = why(resting("■■■", status=READY), NOW, WaitContext(unproven=unproven, last_reason="3 of 3 healthy"))
+    assert (told.waits_for, told.left_seconds) == ("proxies", None)
+    assert told.sentence == f"web waits for what proxies tell: {unproven}; no clock ends this wait"
+
+
+def test_what_is_known_of_a_wait_is_said_after_it_in_this_order() -> None:
+    around = WaitContext(failure="no port", back="ann aborted it", unproven="v2 has answered nobody", paused="by ben")
+    told = why(deploying("■■|◇"), NOW, around)
+    assert (
+        "; the last start failed: no port; it goes back: ann aborted it; v2 has answered nobody; by ben; in 30 min "
+        in told.sentence
+    )
+    assert told.brief == told.sentence
+
+
+def test_a_page_with_a_button_says_what_is_waited_for_without_the_command() -> None:
+    told = why(deploying("■■|◇", paused_at=NOW), NOW)
+    assert told.sentence.startswith("web waits for a person, since it is paused: 'rollway resume web' continues; ")
+    assert told.brief == "it is paused; no clock of the rollout runs until then"
+    assert told.as_json()["brief"] == told.brief
+
+
+def test_what_changes_something_has_no_end_of_a_wait() -> None:
+    with pytest.raises(ValueError, match="web does not wait: creating 1"):
+        end_of(cycle(deploying("■■■|"), NOW), NOW)

@@ -13,7 +13,7 @@ from domain.model.deployment import Deployment
 from domain.model.policy import DeploymentPolicy
 from domain.model.states import RolloutOutcome
 from domain.steering.rollout_history import EndedRollout, KnownRevision, way_back
-from domain.steering.verbs import undo
+from domain.steering.verbs import OnlyFailedError, undo
 from domain.text.errors import RollwayError
 from tests.support.people.people import asking, request
 from tests.support.pictures.pictures import (
@@ -177,6 +177,27 @@ def test_an_undo_moves_all_traffic_once_what_it_goes_back_to_is_healthy() -> Non
             happens(undone, Decision(next_one.raw_verdict, next_one.reason, next_one.changes, waits=next_one.waits))
             == expected
         )
+
+
+def test_an_undo_to_what_has_only_ever_failed_is_refused_whatever_is_under_way() -> None:
+    for deployment in (at_rest(), deploying("■■|◇")):
+        back = replace(request(deployment, V3, ROLLING), revision_name="v3", only_failed="no port is free")
+        with pytest.raises(OnlyFailedError) as refused:
+            undo(deployment, back, asking(deployment, NOW))
+        assert refused.value.message == (
+            "v3 of web has only ever failed: no port is free; 'rollway undo web --to v3 --anyway' goes there anyway"
+        )
+        assert refused.value.detail == {"deployment": "web", "revision": "v3"}
+
+
+def test_an_undo_under_way_that_is_paused_goes_on_with_a_second_undo() -> None:
+    steered = undo(undoing("■■|■", paused_at=NOW), None, asking(at_rest(), NOW))
+    assert (steered.sentence, steered.deployment.paused_at, steered.already) == (
+        "going back, no longer paused",
+        None,
+        False,
+    )
+    assert undo(undoing("■■|■"), None, asking(at_rest(), NOW)).already
 
 
 def undone(row: Row) -> str:
