@@ -8,8 +8,8 @@ from domain.model.answer_counts import FIRST_BYTE_MS, Answers
 from domain.traffic.request_counts import (
     CLASSES,
     MOST_NAMED,
-    NO_REQUESTS,
     NO_LOOK,
+    NO_REQUESTS,
     WAITED_MS,
     CallersCounted,
     CallersLook,

@@ -38,6 +38,8 @@ def test_callers_are_known_either_by_a_cookie_or_by_a_header() -> None:
         rules = RequestRules(sticky=sticky)
         stored = {**stored_together(rules)["sticky"], "of_a_newer_release": 1}
         assert known_rules(None, 5.0, 3600.0, "http1", {"sticky": stored}, preview=True) == rules
+    assert TrafficSettings(sticky={"cookie": "Mine"}).rules.sticky == Sticky(cookie="Mine")
+    assert stored_together(RequestRules(sticky=Sticky(cookie="Mine"))) == {"sticky": {"cookie": "Mine"}}
     assert Sticky(header="X-User").header == "x-user", "as proxies name headers"
     assert known_rules(None, 5.0, 3600.0, "http1", {"sticky": {"by": "address"}}, preview=True) == RequestRules()
 
