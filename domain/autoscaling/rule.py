@@ -136,8 +136,6 @@ class AutoscalingRule(BaseModel):
                 raise ValueError("path and labels are for source 'replicas'; proxies tell of the deployment as a whole")
             case MetricSource.PROXY if self.aggregate not in {Aggregate.AVG, Aggregate.SUM}:
                 raise ValueError("aggregate must be avg, for each replica, or sum, of all, where source is 'proxy'")
-            case _:
-                return
 
     def _set_fields(self) -> set[str]:
         """Fields that differ from their defaults."""

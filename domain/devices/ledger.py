@@ -21,6 +21,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
+from operator import itemgetter
 from typing import NamedTuple
 from uuid import UUID
 
@@ -189,11 +190,15 @@ class Ledger:
         total = sum(sum(self.capacity[host].get(kind, {}).values()) for host in hosts if host in self.capacity)
         holdings = [device for device in self.holdings if device.kind == kind and device.host in hosts]
         parts = [f"{in_words(kind, needs[kind])}: {sum(device.amount for device in holdings):g} of {total:g} in use"]
-        leaving = {device.route_id: device for device in holdings if device.leaving_since and device.free_at is None}
+        leaving = {
+            device.route_id: (device.leaving_since, device.host)
+            for device in holdings
+            if device.leaving_since and device.free_at is None
+        }
         if leaving:
-            first = min(leaving.values(), key=lambda device: device.leaving_since or now)
-            since = duration(max(timedelta(), now - (first.leaving_since or now)))
-            parts.append(f"{len(leaving)} {'is' if len(leaving) == 1 else 'are'} stopping on {first.host} for {since}")
+            since, host = min(leaving.values(), key=itemgetter(0))
+            passed = duration(max(timedelta(), now - since))
+            parts.append(f"{len(leaving)} {'is' if len(leaving) == 1 else 'are'} stopping on {host} for {passed}")
         if any(device.free_at for device in holdings):
             parts.append("another has just gone, and its driver frees it")
         others = [(host, {kind: self.others[host][kind]}) for host in hosts if kind in self.others.get(host, {})]

@@ -79,12 +79,10 @@ def sides(deployment: DeploymentInTraffic) -> Sides:
     live = [route for route in old if route.is_current]
     if _healthy(live) < max(1, settings.floor):
         live = old
-    if not live:
-        return Sides(active, [], [])
     canary = [route for route in active if route.is_candidate]
-    if canary and not _healthy(canary):
+    if not _healthy(canary):
         return Sides(live if _healthy(live) else active, [], [])
-    if canary and not _healthy(live):
+    if not _healthy(live):
         return Sides(active, [], [])
     enough = min(settings.floor, _healthy(live) + _healthy(canary))
     fresh = [route for route in live if route.id in (settings.baseline or ())]

@@ -32,6 +32,9 @@ def held(number: int, host: str, device: str, amount: float = 1, kind: str = "gp
         ("gpu=2", {"gpu": {"0": 1, "1": 1}}),
         (" gpu=0 , memory_gb=240", {"gpu": {}, "memory_gb": {"": 240}}),
         ("gpu=GPU-5d6f+GPU-77aa", {"gpu": {"GPU-5d6f": 1, "GPU-77aa": 1}}),
+        ("memory_gb=1", {"memory_gb": {"": 1}}),
+        ("memory_gb=1000000", {"memory_gb": {"": 1_000_000}}),
+        ("gpu=1024", {"gpu": {str(number): 1 for number in range(1024)}}),
         ("gpu=auto,tpu=1", {"gpu": {"u1": 1}, "gpu.1g": {"u2": 1, "u3": 1}, "tpu": {"0": 1}}),
     ],
 )
@@ -41,11 +44,17 @@ def test_what_a_host_says_that_it_has(text: str, capacity: object) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["gpu", "gpu=", "gpu=two!", "GPU=1", "gpu=1,gpu=2", "memory_gb=many", "memory_gb=0", "gpu=1+1", "gpu=9999", "=1"],
+    ["gpu", "gpu=", "gpu=two!", "GPU=1", "gpu=1,gpu=2", "gpu=1+1", "gpu=a+?", "gpu=1025", "=1"]
+    + [f"memory_gb={amount}" for amount in ("many", "0", "1000001", "auto")],
 )
 def test_a_wrong_entry_is_named_with_what_would_be_right(text: str) -> None:
-    with pytest.raises(InvalidInputError, match=r"ROLLWAY_HOST_RESOURCES: .*such as 'gpu=4,memory_gb=240'"):
+    with pytest.raises(InvalidInputError, match=r"ROLLWAY_HOST_RESOURCES: .*such as 'gpu=4,memory_gb=240'") as refused:
         parse_resources(text)
+    assert refused.value.detail == {"field": "ROLLWAY_HOST_RESOURCES"}
+
+
+def test_without_a_driver_auto_is_no_gpu() -> None:
+    assert parse_resources("gpu=auto,tpu=1") == {"tpu": {"0": 1}}
 
 
 @pytest.mark.parametrize(
@@ -54,6 +63,7 @@ def test_a_wrong_entry_is_named_with_what_would_be_right(text: str) -> None:
         ({"gpu": 0.7}, "must be 0.5, half of a device, or a whole number"),
         ({"gpu": 1.5}, "must be 0.5, half of a device, or a whole number"),
         ({"memory_gb": 0.5}, "memory_gb: must be a whole number"),
+        ({"gpu": 1025}, "must be 0.5, half of a device, or a whole number"),
         ({"gpu": 0}, "greater than 0"),
         ({"Gpu": 1}, "must be the name of a kind"),
     ],
@@ -61,6 +71,11 @@ def test_a_wrong_entry_is_named_with_what_would_be_right(text: str) -> None:
 def test_needs_that_nothing_could_meet_are_refused(needs: object, fault: str) -> None:
     with pytest.raises(ValidationError, match=fault):
         RevisionSpec.model_validate({"command": ["serve"], "needs": needs})
+
+
+@pytest.mark.parametrize("needs", [{"gpu": 0.5}, {"gpu": 1024, "memory_gb": 1_000_000}])
+def test_half_of_a_device_or_any_whole_number_may_be_needed(needs: dict[str, float]) -> None:
+    assert RevisionSpec.model_validate({"command": ["serve"], "needs": needs}).needs == needs
 
 
 def test_a_revision_chooses_its_devices_in_one_way() -> None:
@@ -87,6 +102,7 @@ def test_a_revision_without_needs_has_the_name_that_it_had_before() -> None:
         ({"gpu": {"0": 1, "1": 1}, "memory_gb": {"": 50}}, {"gpu": 1, "memory_gb": 40}, 1),
         ({"gpu": {"0": 1}}, {"tpu": 1}, 0),
         ({}, {"gpu": 1}, 0),
+        ({}, {"memory_gb": 1}, 0),
     ],
 )
 def test_how_many_replicas_fit(free: Any, needs: Any, count: int) -> None:

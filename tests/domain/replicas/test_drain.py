@@ -18,6 +18,7 @@ from domain.replicas.drain import (
     killed_in_words,
     next_stop_step,
 )
+from domain.revisions.revision import RevisionSpec
 
 BEGAN = datetime(2026, 11, 21, tzinfo=UTC)
 PATIENCE = DrainTimes(deadline=timedelta(seconds=60), drain=timedelta(seconds=2), stop_grace=timedelta(seconds=10))
@@ -117,6 +118,15 @@ def test_a_fixed_drain_asks_nobody() -> None:
 )
 def test_what_is_cut_is_what_proxies_told_last(leaving: LeavingRoute, times: DrainTimes, cut: int) -> None:
     assert cut_by_maximum(leaving, times) == cut
+
+
+@pytest.mark.parametrize(("drain", "drain_max"), [("until_idle", timedelta(seconds=90)), ("fixed", None)])
+def test_a_revision_asks_for_its_times(drain: str, drain_max: timedelta | None) -> None:
+    given = {"command": ["a"], "drain_seconds": 3, "stop_grace_seconds": 7, "drain": drain, "drain_max_seconds": 90}
+    minute = timedelta(minutes=1)
+    assert DrainTimes.of(RevisionSpec.model_validate(given), minute) == DrainTimes(
+        deadline=minute, drain=timedelta(seconds=3), stop_grace=timedelta(seconds=7), drain_max=drain_max
+    )
 
 
 def test_what_is_cut_is_said() -> None:

@@ -28,6 +28,7 @@ def after(seconds: float) -> datetime:
         (H, None, False, None, None, SleepStep.NONE),
         (H, AT, True, None, None, SleepStep.NONE),
         (P, AT, False, AT, None, SleepStep.NONE),
+        (H, AT, False, AT, None, SleepStep.NONE),
         (P, AT, True, AT, None, SleepStep.WAKES),
         (P, None, True, AT, None, SleepStep.WAKES),
         (P, AT, True, AT, AT, SleepStep.NONE),
@@ -70,8 +71,21 @@ def test_it_sleeps_when_its_last_requests_are_answered(let_go_after: float | Non
 def test_only_one_that_is_woken_has_a_clock(is_needed: bool, second: float, becomes: RouteStatus) -> None:  # noqa: FBT001
     route = ParkedRoute(P, is_needed, AT, AT, asleep_at=AT, slept_at=AT, wake_started_at=AT)
     now, result = after(second), ProbeResult(running=True, is_answered=True, detail="200")
-    verdict = judge_sleep(PARK, route, result, now, "waking")
-    assert verdict.status is becomes
-    assert verdict.reason == ("not awake within 10 s: waking" if becomes is F else None)
+    reason = "not awake within 10 s: waking" if becomes is F else None
+    assert judge_sleep(PARK, route, result, now, "waking") == HealthVerdict(becomes, 0, reason)
     gone = ProbeResult(running=False, is_answered=None, detail="gone")
     assert judge_sleep(PARK, route, gone, now, "waking") == HealthVerdict(F, 0, "gone")
+
+
+@pytest.mark.parametrize(
+    ("asleep_at", "is_needed", "is_asleep", "is_waking"),
+    [(None, False, False, False), (None, True, False, False), (AT, False, True, False), (AT, True, False, True)],
+)
+def test_it_sleeps_until_it_is_needed(
+    asleep_at: datetime | None,
+    is_needed: bool,  # noqa: FBT001
+    is_asleep: bool,  # noqa: FBT001
+    is_waking: bool,  # noqa: FBT001
+) -> None:
+    route = ParkedRoute(P, is_needed, AT, AT, asleep_at, None, None)
+    assert (route.is_asleep, route.is_waking) == (is_asleep, is_waking)

@@ -117,6 +117,14 @@ PROXY: dict[str, Any] = {"metric": "requests_per_second", "source": "proxy"}
             (1.5, 4, ("edge-2",)),
             f"sum of requests_per_second is 1.5 < 5, as 3 of 4 proxies told, but edge-2 {HELD_BACK}",
         ),
+        *(
+            (
+                {**DOWN, **PROXY},
+                (0, 5, tuple("abcd")[:silent]),
+                f"requests_per_second is 0 < 5, as {5 - silent} of 5 proxies told, but {names} {HELD_BACK}",
+            )
+            for silent, names in ((3, "a, b, c"), (4, "a, b, c and 1 more"))
+        ),
         (
             {**DOWN, **PROXY, "metric": "answers_under_way"},
             (0, 6, ("a", "b", "c", "d", "e")),

@@ -74,6 +74,14 @@ def test_without_a_proxy_there_is_no_value() -> None:
     assert value_of_demand(series(ProxyMetric.ANSWERS_UNDER_WAY), (DemandLook(0, (), {}),), NOW) is None
 
 
+def test_proxies_that_should_tell_are_those_of_the_newest_look() -> None:
+    """Between two looks edge-1 went and edge-3 came."""
+    shown = {node: Shown(1, 0, 4) for node in ("edge-1", "edge-2")}
+    two = (DemandLook(0, ("edge-1", "edge-2"), shown), DemandLook(2, ("edge-2", "edge-3"), shown))
+    value = value_of_demand(series(ProxyMetric.ANSWERS_UNDER_WAY), two, NOW)
+    assert value == MetricValue("of proxies", 4, NOW, 1, 2, ("edge-3",))
+
+
 def test_what_was_longer_ago_is_forgotten() -> None:
     found: tuple[DemandLook, ...] = ()
     for seconds in (0.0, 1.0, WINDOW_SECONDS, WINDOW_SECONDS + 1, WINDOW_SECONDS + 1):

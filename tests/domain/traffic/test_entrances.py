@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from domain.commands.registry import parse_command
 from domain.text.errors import InvalidInputError
 from domain.traffic.entrances import (
+    EntranceTakenError,
     TrafficSettings,
     default_entrances,
     enclosing,
@@ -178,6 +179,18 @@ def test_what_is_named_replaces_all_and_naming_nothing_leaves_it_to_rollway(
     assert TrafficSettings(**settings).is_default == (not {"hosts", "path_prefix"} & settings.keys())
 
 
+def test_who_may_not_see_the_owner_of_an_entrance_is_refused_without_its_name() -> None:
+    refused = EntranceTakenError.by("shop", "web", "host", "example.com")
+    assert refused.message == (
+        "host example.com is shop's, so web cannot have it; take it from shop first, or use another"
+    )
+    assert refused.detail == {"deployment": "web", "entrance": "example.com", "owner": "shop"}
+    unnamed = refused.unnamed()
+    assert isinstance(unnamed, EntranceTakenError)
+    assert unnamed.message == "example.com is another deployment's, so web cannot have it; use another"
+    assert unnamed.detail == {"deployment": "web", "entrance": "example.com"}
+
+
 def test_hosts_stand_before_prefixes_and_each_by_name() -> None:
     assert in_order([prefix("/a/"), host("b"), prefix("/"), host("a")]) == (
         host("a"),
@@ -231,3 +244,4 @@ def test_an_entrance_lies_in_those_whose_requests_it_would_take(inner: Entrance,
 def test_an_entrance_is_named_after_the_deployment_that_gets_it_by_default() -> None:
     found = named_after([host("web"), host("shop.localhost"), host("a.example.com"), prefix("/api/"), prefix("/a/b/")])
     assert set(found) - {"a/b"} == {"web", "shop", "shop.localhost", "a.example.com", "api"}
+    assert named_after([prefix("/")]) == {}, "no deployment gets it by default"

@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from domain.traffic.caller_match import Sticky
-from domain.traffic.entrances import TrafficSettings, rules_in_words
+from domain.traffic.entrances import TrafficSettings, rules_in_words, settings_of
 from domain.traffic.snapshot import RequestRules, known_rules, stored_together
 from domain.traffic.tls import TlsSettings
 from domain.traffic.wire import Protocol
@@ -38,6 +38,8 @@ def test_callers_are_known_either_by_a_cookie_or_by_a_header() -> None:
         rules = RequestRules(sticky=sticky)
         stored = {**stored_together(rules)["sticky"], "of_a_newer_release": 1}
         assert known_rules(None, 5.0, 3600.0, "http1", {"sticky": stored}, preview=True) == rules
+    assert TrafficSettings(sticky={"cookie": "Mine"}).rules.sticky == Sticky(cookie="Mine")
+    assert stored_together(RequestRules(sticky=Sticky(cookie="Mine"))) == {"sticky": {"cookie": "Mine"}}
     assert Sticky(header="X-User").header == "x-user", "as proxies name headers"
     assert known_rules(None, 5.0, 3600.0, "http1", {"sticky": {"by": "address"}}, preview=True) == RequestRules()
 
@@ -46,6 +48,52 @@ def test_whether_it_is_reached_by_tls_is_stored_with_them() -> None:
     for tls in (TlsSettings(), TlsSettings(hsts_seconds=60)):
         rules = RequestRules(tls=tls)
         assert known_rules(None, 5.0, 3600.0, "http1", stored_together(rules), preview=True) == rules
+
+
+OF_ITS_OWN: dict[str, Any] = {
+    "request_timeout_seconds": 30,
+    "hedge_after_seconds": None,
+    "preview": False,
+    "idle_timeout_seconds": 60,
+    "protocol": "http2",
+    "tls": "auto",
+    "hold_seconds": 20,
+    "hold_callers": 7,
+    "max_body_bytes": 1,
+    "max_requests_per_second": 5,
+    "sticky": {"cookie": "mine", "max_load": 2},
+    "upstream_tls": True,
+    "pages": {"504": "late", "502": "broken"},
+}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"strip_prefix": False},
+        {"hosts": []},
+        {"hosts": ["a.example.com", "b.example.com"]},
+        {"hosts": ["a"], "path_prefix": "/b/"},
+        {"hosts": [], "path_prefix": "/b/"},
+        {"hosts": [], "path_prefix": "/b/", "strip_prefix": False},
+        {"hosts": ["web"]},  # one of those that it has by default
+        {"hosts": [], "path_prefix": "/web/"},
+        {"hosts": ["web", "web.localhost"], "path_prefix": "/web/", "strip_prefix": False, "slow_start_seconds": 1},
+        {"hosts": ["a.example.com"], **OF_ITS_OWN},
+    ],
+)
+def test_settings_are_read_back_as_they_were_given(given: dict[str, Any]) -> None:
+    settings = TrafficSettings(**given)
+    found = settings_of("web", settings.entrances_of("web"), settings.rules)
+    assert found.rules == settings.rules
+    assert found.entrances_of("web") == settings.entrances_of("web")
+    is_as_by_default = given.get("hosts") == ["web", "web.localhost"]
+    assert found == (settings.model_copy(update={"hosts": None, "path_prefix": None}) if is_as_by_default else settings)
+
+
+def test_pages_are_kept_by_status() -> None:
+    assert TrafficSettings(hosts=("a.example.com",), **OF_ITS_OWN).rules.pages == (("502", "broken"), ("504", "late"))
 
 
 @pytest.mark.parametrize(

@@ -48,12 +48,30 @@ def test_which_certificates_are_wanted(tls: TlsSettings | None, wanted: set[tupl
         ({"hosts": ["web"], "tls": "auto"}, "web is no name that an authority gives a certificate for"),
         ({"hosts": ["web.localhost"], "tls": "auto"}, "or give a certificate"),
         ({"hosts": HOSTS, "path_prefix": "/a/", "tls": {**OWN, "callers_ca": "file:/ca"}}, "without a certificate"),
+        (
+            {"hosts": HOSTS, "tls": "auto", "sticky": {"cookie": "mine"}, "slow_start_seconds": 30},
+            "slow_start_seconds: with sticky callers stay with a replica",
+        ),
     ],
 )
 def test_what_makes_no_sense_is_refused_with_what_would(settings: dict[str, Any], words: str) -> None:
     with pytest.raises(ValidationError) as refused:
         TrafficSettings(**settings)
     assert words in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"hosts": ["web", "web.localhost"], "tls": OWN},
+        {"hosts": HOSTS, "path_prefix": "/a/", "tls": OWN},
+        {"hosts": HOSTS, "tls": {**OWN, "callers_ca": "file:/ca"}},
+        {"hosts": HOSTS, "tls": "auto", "sticky": {"cookie": "mine"}},
+        {"hosts": HOSTS, "tls": "auto", "slow_start_seconds": 30},
+    ],
+)
+def test_each_of_two_that_exclude_each_other_makes_sense_alone(settings: dict[str, Any]) -> None:
+    assert TrafficSettings(**settings).tls is not None
 
 
 def test_what_is_said_is_what_is_meant() -> None:
