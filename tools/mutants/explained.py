@@ -27,4 +27,12 @@ EXPLAINED: dict[str, str] = {
     "storable._unstorable: 1 -> 2": "no depth is below 0",
     "errors: if TYPE_CHECKING -> nothing": "what is imported there is for types alone",
     "numbers: 60 -> 61": "either is far beyond the longest pause",
+    "registry: bound=BaseModel -> nothing": "it is for types alone",
+    "revision: bound=RevisionSpec -> nothing": "it is for types alone",
+    "registry._large_part: not items -> nothing": "what is empty is never more than half of what is too large",
+    "fleet_commands._cron: tzinfo=UTC -> nothing": "it is asked whether there is such a time, and not when it is",
+    "fleet_commands._cron: 2000 -> 2001": "it is asked whether there is such a time, and not when it is",
+    "fleet_commands._cron: 2000 -> 1999": "it is asked whether there is such a time, and not when it is",
+    "fleet_commands._cron: 1 -> 2": "it is asked whether there is such a time, and not when it is",
+    "fleet_commands._cron: 1 -> 2 (2)": "it is asked whether there is such a time, and not when it is",
 }
