@@ -35,4 +35,7 @@ EXPLAINED: dict[str, str] = {
     "fleet_commands._cron: 2000 -> 1999": "it is asked whether there is such a time, and not when it is",
     "fleet_commands._cron: 1 -> 2": "it is asked whether there is such a time, and not when it is",
     "fleet_commands._cron: 1 -> 2 (2)": "it is asked whether there is such a time, and not when it is",
+    "expansion: Document -> nothing": "it is for types alone",
+    "expansion: Stored -> nothing": "it is for types alone",
+    "expansion: Apply -> nothing": "it is for types alone",
 }
