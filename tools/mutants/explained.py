@@ -38,4 +38,6 @@ EXPLAINED: dict[str, str] = {
     "expansion: Document -> nothing": "it is for types alone",
     "expansion: Stored -> nothing": "it is for types alone",
     "expansion: Apply -> nothing": "it is for types alone",
+    "validation_errors.meanings: kind is not BaseModel -> nothing": "the docstrings in it are of no field",
+    "expansion._relative_path: ('',) -> nothing": "a process has a command",
 }
