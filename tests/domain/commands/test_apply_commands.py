@@ -7,7 +7,7 @@ import pytest
 
 from domain.commands.apply.document import Apply
 from domain.commands.apply.expansion import Part, Stored, StoredDeployment, StoredRevision, parts
-from domain.revisions.revision import RevisionSpec
+from domain.revisions.revision import RevisionExistsError, RevisionSpec
 from domain.strategies.builtin import parse_policy
 from domain.traffic.entrances import TrafficSettings
 from domain.traffic.snapshot import USUAL
@@ -120,3 +120,13 @@ def test_settings_are_compared_with_how_the_replicas_of_the_revision_are_spoken_
 ) -> None:
     stored = Stored(replace(RUNS, policy=parse_policy({"strategy": "rolling_update"})), revision)
     assert told_of_traffic(stored, traffic={"protocol": protocol}) == told
+
+
+def test_a_document_with_the_mask_that_people_are_shown_means_the_stored_values() -> None:
+    env = {"A": "1", "B": {"secret": "env:B"}}
+    stored = StoredRevision(V1, "v1", {**SPEC, "env": env})
+    shown = {"revision": {**SERVE, "name": "v1", "env": {"A": "***", "B": {"secret": "env:B"}}}}
+    assert parts_of(Stored(RUNS, stored), shown) == []
+    other = {"revision": {**SERVE, "name": "v1", "env": {"A": "2", "B": {"secret": "env:B"}}}}
+    with pytest.raises(RevisionExistsError):
+        parts_of(Stored(RUNS, stored), other)
