@@ -40,4 +40,7 @@ EXPLAINED: dict[str, str] = {
     "expansion: Apply -> nothing": "it is for types alone",
     "validation_errors.meanings: kind is not BaseModel -> nothing": "the docstrings in it are of no field",
     "expansion._relative_path: ('',) -> nothing": "a process has a command",
+    "expansion._scale: deployment is None -> nothing": "without a deployment there is no other size either",
+    "expansion._traffic: mode='json' -> nothing": "a command reads either alike",
+    "expansion._add_revision: mode='json' -> nothing": "a command reads either alike",
 }
