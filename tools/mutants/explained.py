@@ -43,4 +43,5 @@ EXPLAINED: dict[str, str] = {
     "expansion._scale: deployment is None -> nothing": "without a deployment there is no other size either",
     "expansion._traffic: mode='json' -> nothing": "a command reads either alike",
     "expansion._add_revision: mode='json' -> nothing": "a command reads either alike",
+    "fields._of_policy: '' -> nothing": "the settings of each strategy have a docstring",
 }

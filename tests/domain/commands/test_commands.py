@@ -55,6 +55,8 @@ ONCE: dict[str, Any] = {
         ("set_freeze", {**NIGHT, "duration_seconds": 2_678_400}, {**NIGHT, "duration_seconds": 2_678_401}),
         ("set_freeze", NIGHT, {**ONCE, "duration_seconds": 3600}),
         ("set_freeze", NIGHT, {**NIGHT, "ends_at": ONCE["ends_at"]}),
+        ("set_freeze", ONCE, {**ONCE, "cron": NIGHT["cron"]}),
+        ("set_freeze", ONCE, {**NIGHT, "duration_seconds": None, "ends_at": ONCE["ends_at"]}),
         ("set_freeze", {"cron": "0 22" + " " * 190 + "* * *"}, {"cron": "0 22" + " " * 192 + "* * *"}),
         ("set_freeze", {"time_zone": "z" * 100}, {"time_zone": "z" * 101}),
         ("set_freeze", {"deployments": ["web-*"] * 1000}, {"deployments": ["web-*"] * 1001}),
