@@ -44,4 +44,6 @@ EXPLAINED: dict[str, str] = {
     "expansion._traffic: mode='json' -> nothing": "a command reads either alike",
     "expansion._add_revision: mode='json' -> nothing": "a command reads either alike",
     "fields._of_policy: '' -> nothing": "the settings of each strategy have a docstring",
+    "fleet_commands.SetFreeze._one_window: self.starts_at is not None -> nothing": "no window has one end alone there",
+    "fleet_commands.SetFreeze._one_window: self.ends_at is not None -> nothing": "no window has one end alone there",
 }

@@ -327,6 +327,8 @@ def test_a_freeze_for_a_duration_begins_now_and_others_keep_their_window() -> No
     assert (from_now_on.starts_at, from_now_on.ends_at) == (NOW, NOW + timedelta(hours=1))
     assert from_now_on.duration_seconds is None
     assert by_cron.with_window(NOW) == by_cron
+    once = SetFreeze(request_id="r", freeze="xmas", **ONCE)
+    assert once.with_window(NOW) == once
 
 
 def test_a_size_is_answered_by_the_names_that_programs_read() -> None:
