@@ -46,4 +46,5 @@ EXPLAINED: dict[str, str] = {
     "fields._of_policy: '' -> nothing": "the settings of each strategy have a docstring",
     "fleet_commands.SetFreeze._one_window: self.starts_at is not None -> nothing": "no window has one end alone there",
     "fleet_commands.SetFreeze._one_window: self.ends_at is not None -> nothing": "no window has one end alone there",
+    "host_invitation._redis_hosts: '' -> nothing": "None is no host either",
 }
