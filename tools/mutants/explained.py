@@ -47,4 +47,6 @@ EXPLAINED: dict[str, str] = {
     "fleet_commands.SetFreeze._one_window: self.starts_at is not None -> nothing": "no window has one end alone there",
     "fleet_commands.SetFreeze._one_window: self.ends_at is not None -> nothing": "no window has one end alone there",
     "host_invitation._redis_hosts: '' -> nothing": "None is no host either",
+    "host_invitation._unquoted: 0 -> -1": "the first and the last are compared as well",
+    "settings.libpq_url: strict=True -> nothing": "each host has a name and a port",
 }
