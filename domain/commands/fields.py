@@ -88,7 +88,7 @@ def _inner(model: Any, name: str) -> tuple[CommandField, ...]:  # noqa: ANN401 -
 
 
 def _models_in(annotation: object) -> Iterator[Any]:
-    if isinstance(annotation, type) and hasattr(annotation, "__pydantic_fields__"):
+    if hasattr(annotation, "__pydantic_fields__"):
         yield annotation
     for part in get_args(annotation):
         yield from _models_in(part)

@@ -229,7 +229,7 @@ def _scale(document: Document, state: Stored, apply: Apply) -> Iterator[Part]:
 def _another_size(document: Document, state: Stored) -> int | None:
     """The document's new size; None if it has none, or if rules set the size."""
     deployment = state.deployment
-    if deployment is None or deployment.rules or document.replicas in (None, deployment.snapshot.desired_replicas):
+    if deployment is None or deployment.rules or document.replicas == deployment.snapshot.desired_replicas:
         return None
     return document.replicas
 

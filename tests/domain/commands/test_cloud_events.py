@@ -115,6 +115,17 @@ def to(revision: UUID, policy: DeploymentPolicy | None = POLICY, **more: Any) ->
         (resting("■■■", **WEARY), lambda deployment, _: scale(deployment, 3), ["deployment.recovered"]),
         (resting("■■■"), destroy, ["deployment.destroying"]),
         (deploying("■■|◇"), destroy, ["rollout.destroyed", "deployment.destroying"]),
+        (resting("■~", status=DESTROYING), lambda it, who: destroy(it, who, force=True), []),
+        (
+            deploying("■■|◇", paused_at=NOW, rollout=STOPPED),
+            to(V3, supersede=True),
+            ["rollout.superseded", "rollout.begun"],
+        ),
+        (rolling_back("■■|◇"), to(V3, supersede=True), ["rollout.superseded", "rollout.begun"]),
+        (rolling_back("■■|◇", paused_at=NOW, rollout=STOPPED), resume, ["rollout.resumed"]),
+        (deploying("■■|◇", paused_at=NOW, rollout=STOPPED), pause, []),
+        (rolling_back("■■|◇"), abort, []),
+        (deploying("■■|◇", **WEARY), pause, ["rollout.paused"]),
     ],
 )
 def test_what_a_command_tells(deployment: Deployment, command: Command, told: list[str]) -> None:

@@ -4,10 +4,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from domain.commands.base import QUERIES, Command
 from domain.commands.fleet_commands import SetFreeze
 from domain.commands.registry import COMMANDS, MOST_COMMAND_BYTES, UnknownCommandError, parse_command, parse_query
+from domain.commands.results import Scaled
 from domain.commands.rollout_commands import Undo
 from domain.text.errors import InvalidInputError, TooLargeError
 from tests.support.pictures.pictures import NOW
@@ -53,6 +55,8 @@ ONCE: dict[str, Any] = {
         ("set_freeze", {**NIGHT, "duration_seconds": 2_678_400}, {**NIGHT, "duration_seconds": 2_678_401}),
         ("set_freeze", NIGHT, {**ONCE, "duration_seconds": 3600}),
         ("set_freeze", NIGHT, {**NIGHT, "ends_at": ONCE["ends_at"]}),
+        ("set_freeze", ONCE, {**ONCE, "cron": NIGHT["cron"]}),
+        ("set_freeze", ONCE, {**NIGHT, "duration_seconds": None, "ends_at": ONCE["ends_at"]}),
         ("set_freeze", {"cron": "0 22" + " " * 190 + "* * *"}, {"cron": "0 22" + " " * 192 + "* * *"}),
         ("set_freeze", {"time_zone": "z" * 100}, {"time_zone": "z" * 101}),
         ("set_freeze", {"deployments": ["web-*"] * 1000}, {"deployments": ["web-*"] * 1001}),
@@ -281,6 +285,31 @@ def test_a_command_that_is_too_large_is_refused_by_the_name_of_its_largest_part(
     assert refused.value.as_json()["code"] == "too_large"
 
 
+@pytest.mark.parametrize(
+    ("command", "env", "part"),
+    [
+        (["serve"], {"A": 140_000, "B": 140_000}, "spec.env"),
+        (["serve"], {"A": 120_000, "B": 90_000, "C": 90_000}, "spec.env"),
+        (["serve"], {"A": 150_000, "B": 140_000}, "spec.env.A"),
+        (["serve", "x" * 270_000, "y"], {}, "spec.command.1"),
+        (["serve", "x" * 140_000, "y"], {"A": 140_001}, "spec"),
+    ],
+)
+def test_the_large_part_is_the_deepest_that_is_more_than_half_of_its_whole(
+    command: list[str], env: dict[str, int], part: str
+) -> None:
+    spec = {"command": command, "env": {name: "x" * size for name, size in env.items()}}
+    with pytest.raises(TooLargeError) as refused:
+        ask("add_revision", spec=spec)
+    assert refused.value.detail == {"field": part}
+
+
+@pytest.mark.parametrize("word", ["reason", "actor"])
+def test_words_for_people_are_texts(word: str) -> None:
+    with pytest.raises(InvalidInputError, match=f"^{word}: must be text; put it in quotes$"):
+        ask("pause", **{word: 3})
+
+
 def test_words_for_people_are_kept_without_what_cannot_be_stored_or_shown() -> None:
     words = {"actor": "ann\0", "reason": "\x1b]0;owned\x07 \ud800\r\nfor the sale"}
     paused = ask("pause", **words)
@@ -298,3 +327,14 @@ def test_a_freeze_for_a_duration_begins_now_and_others_keep_their_window() -> No
     assert (from_now_on.starts_at, from_now_on.ends_at) == (NOW, NOW + timedelta(hours=1))
     assert from_now_on.duration_seconds is None
     assert by_cron.with_window(NOW) == by_cron
+    once = SetFreeze(request_id="r", freeze="xmas", **ONCE)
+    assert once.with_window(NOW) == once
+
+
+def test_a_size_is_answered_by_the_names_that_programs_read() -> None:
+    scaled = Scaled.model_validate(
+        {"deployment": "web", "version": 2, "rollout_id": None, "already": False, "from": 3, "to": 5}
+    )
+    assert scaled.model_dump(by_alias=True).items() >= {"from": 3, "to": 5, "noted": None, "answering": None}.items()
+    with pytest.raises(ValidationError, match="colour"):
+        Scaled.model_validate({**scaled.model_dump(by_alias=True), "colour": "red"})

@@ -49,7 +49,8 @@ TIRED = replace(RUNS, failed_starts=2)
 GIVEN_UP = replace(RUNS, snapshot=replace(RUNS.snapshot, degraded_reason="no port is free"))
 RESTS = replace(RUNS, snapshot=replace(RUNS.snapshot, retry_at=NOW))
 NOTHING = replace(RUNS, snapshot=resting("", 1, PENDING, current_revision_id=None), policy=None, current=None)
-CHOSEN = replace(RUNS, snapshot=resting("", 1, READY, current_revision_id=V2), current="v2")
+CHOSEN = replace(NOTHING, snapshot=resting("", 1, PENDING, current_revision_id=V1), current="v1")
+RESTARTED = replace(RUNS, snapshot=resting("■■■", 3, READY, current_revision_id=V2), current="v1.r2")
 
 
 def applied(*documents: dict[str, Any], **more: Any) -> Apply:
@@ -91,10 +92,17 @@ def told(stored: Stored, document: dict[str, Any], **more: Any) -> list[str]:
                 "SetTraffic: reached as web, web.localhost, /web/",
             ],
         ),
-        (Stored(RUNS), {}, {}, []),
+        (Stored(RUNS, FIRST), {}, {}, []),
         (Stored(RUNS, FIRST), {**SAME, "replicas": 3, "policy": ROLLING, "traffic": None}, {}, []),
         (Stored(RUNS, FIRST), SAME, {"through_freeze": True}, []),
-        (Stored(replace(RUNS, current="v1.r2"), FIRST, is_restarted=True), SAME, {}, []),
+        (Stored(RESTARTED, FIRST, is_restarted=True), SAME, {}, []),
+        (Stored(RESTARTED, FIRST), SAME, {}, ["ActivateRevision: rollout from v1.r2 to v1 started"]),
+        (
+            Stored(None, SECOND),
+            NEW,
+            {},
+            ["CreateDeployment: created, 1 replica wanted", "ActivateRevision: revision v2 activated"],
+        ),
         (Stored(RUNS), {"policy": None}, {}, ["SetPolicy: policy removed"]),
         (Stored(replace(RUNS, policy=None)), {"policy": None}, {}, []),
         (
@@ -168,7 +176,8 @@ def told(stored: Stored, document: dict[str, Any], **more: Any) -> list[str]:
             {},
             ["AddRevision: revision v2 added", "ActivateRevision: revision v2 activated"],
         ),
-        (Stored(CHOSEN, SECOND), NEW, {}, []),
+        (Stored(CHOSEN, FIRST), SAME, {}, []),
+        (Stored(CHOSEN, SECOND), NEW, {}, ["ActivateRevision: revision v2 activated"]),
         (Stored(ROLLS, SECOND), NEW, {}, []),
         (
             Stored(ROLLS, SECOND),
@@ -180,6 +189,12 @@ def told(stored: Stored, document: dict[str, Any], **more: Any) -> list[str]:
             ],
         ),
         (Stored(replace(ROLLS, policy=None), SECOND), NEW, {}, []),
+        (
+            Stored(replace(ROLLS, policy=None)),
+            {"revision": {**SERVE, "name": "v3"}},
+            {"supersede": True},
+            ["AddRevision: revision v3 added", "ActivateRevision: rollout to v3 started, leaving the one to v2"],
+        ),
         (Stored(ROLLS), {"replicas": 5}, {}, ["Scale: scaled from 3 to 5 replicas"]),
         (
             Stored(ROLLS),
@@ -377,7 +392,10 @@ def test_two_documents_that_disagree_are_refused(documents: list[dict[str, Any]]
 
 
 def test_documents_of_several_deployments_are_taken() -> None:
-    assert len(applied(SHOP, {"deployment": "cart", "traffic": None}, {"deployment": "api"}).documents) == 3
+    usual: dict[str, Any] = {"traffic": {}}  # what another has of its names is left to that one
+    assert (
+        len(applied(usual, {"deployment": "cart", "traffic": {"hosts": ["web"]}}, {"deployment": "api"}).documents) == 3
+    )
 
 
 def test_a_document_that_is_sent_on_says_what_it_said_and_no_more() -> None:

@@ -12,7 +12,7 @@ from domain.commands.fields import CommandField, field_at, fields_of
 from domain.commands.fleet_commands import SetFreeze
 from domain.commands.registry import COMMANDS
 from domain.commands.replica_commands import PushMetric
-from domain.commands.rollout_commands import ActivateRevision, RollingUpdate
+from domain.commands.rollout_commands import ActivateRevision, RollingUpdate, Undo
 
 
 class Cup(BaseModel):
@@ -138,3 +138,11 @@ def test_the_fields_of_a_file_are_left_to_its_editor() -> None:
 def test_a_field_is_had_by_its_path(model: Any, path: str, kind: str, unit: str, when: str) -> None:
     field = field_at(model, path)
     assert (field.name, field.kind, field.unit, field.when) == (path.rpartition(".")[2], kind, unit, when)
+
+
+@pytest.mark.parametrize(
+    ("model", "path"),
+    [(ActivateRevision, "revision"), (Undo, "revision"), (RollingUpdate, "revision"), (RollingUpdate, "values_of")],
+)
+def test_a_field_that_names_a_revision_says_so(model: Any, path: str) -> None:
+    assert field_at(model, path).names == "revision"

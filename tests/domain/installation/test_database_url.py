@@ -26,6 +26,30 @@ SECRET = "hunter2"
         (f"postgresql://u:12/{SECRET}@db/x", None, "the address of DATABASE_URL"),
         (f"u:{SECRET}@db/x", None, ":5432/"),
         ("", None, ":5432/"),
+        ("postgresql", None, ":5432/"),
+        (f"mysql://u:{SECRET}@h1:6/db", None, "h1:6/db"),
+        (
+            f"postgresql://u:{SECRET}@/db?host=h1:5&options=",
+            f"postgresql://u:{SECRET}@/db?options=&host=h1&port=5",
+            "h1:5/db",
+        ),
+        (
+            f"postgresql://u:{SECRET}@/db?host=h1&host=h2",
+            f"postgresql://u:{SECRET}@/db?host=h1%2Ch2&port=5432%2C5432",
+            "h1:5432,h2:5432/db",
+        ),
+        (
+            f"postgresql://u:{SECRET}@/db?host=[::1]:6",
+            f"postgresql://u:{SECRET}@/db?host=%5B%3A%3A1%5D&port=6",
+            "[::1]:6/db",
+        ),
+        (f"postgresql://u:{SECRET}@/db?host=[::1]", None, "[::1]:5432/db"),
+        (f"postgresql://u:{SECRET}@/db?host=/run/a:b", None, "/run/a:b:5432/db"),
+        (f"postgresql://u:{SECRET}@h1:/db", None, "h1:5432/db"),
+        (f"postgresql://u:p@{SECRET}@h1/my%20db", None, "h1:5432/my db"),
+        (f"postgresql://u:{SECRET}@h1/db?dbname=other&host=", None, "h1:5432/other"),
+        (f"postgresql://u:{SECRET}@h1/db?port=7", None, "h1:7/db"),
+        (f"postgresql://u:{SECRET}@h1:7?host=h2", None, "h2:7/"),
     ],
 )
 def test_every_form_is_read_and_its_address_shown_without_the_password(

@@ -196,5 +196,5 @@ def test_an_environment_reads_back_from_its_file(environment: dict[str, str]) ->
 
 
 def test_an_environment_of_a_person_is_read_as_systemd_reads_it() -> None:
-    written = '# a comment\n; too\n\nA=1\nB=\'two words\'\nC="a \\"b\\""\nno line\nD = 4\n'
+    written = '# a comment\n; too\n#A=2\n;A=3\n\nA=1\nB=\'two words\'\nC="a \\"b\\""\nno line\nD = 4\n'
     assert in_lines(written) == {"A": "1", "B": "two words", "C": 'a "b"', "D": "4"}

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from uuid import UUID
 
 import pytest
-from pydantic import UUID4, AwareDatetime, Field, TypeAdapter, ValidationError
+from pydantic import UUID4, AfterValidator, AwareDatetime, Field, TypeAdapter, ValidationError
 from pydantic_core._pydantic_core import list_all_errors
 
 from domain.commands.apply.document import ToApply
@@ -276,6 +276,12 @@ class Size(StrEnum):
     SMALL = "small"
 
 
+def _is_even(number: int) -> int:
+    if number % 2:
+        raise AssertionError("must be even, such as 4")
+    return number
+
+
 _WHOLE = "must be a whole number, such as 3"
 _NUMBER = "must be a number, such as 1.5"
 _NAMES = "must be names, each with its value, such as {NAME: value}"
@@ -309,6 +315,8 @@ _TIME = "must be a time with its zone, such as 2026-01-31T18:00:00Z"
         (set[int], 3, "must be a list"),
         (frozenset[int], 3, "must be a list"),
         (Annotated[list[int], Field(min_length=2)], [1], "has 1 item, and 2 are the least"),
+        (Annotated[set[int], Field(max_length=1)], {1, 2}, "has more than 1 item, which are the most"),
+        (Annotated[int, AfterValidator(_is_even)], 3, "must be even, such as 4"),
         (UUID, 3, _ID),
         (UUID, "web", _ID),
         (UUID4, "0199c3d2-5f1e-7c41-9a02-3b1f6a7d8e90", _ID),
