@@ -55,25 +55,6 @@ def test_a_limit_lies_between_the_documented_bounds(limit: str, least: float, mo
 
 
 @pytest.mark.parametrize(
-    ("budget", "desired", "allowed"),
-    [
-        (None, 0, 3),
-        (None, 6, 3),
-        (None, 7, 4),
-        (None, 40, 20),
-        (None, 399, 200),
-        (None, 401, 200),
-        (1, 40, 1),
-        (500, 40, 500),
-    ],
-)
-def test_half_of_the_replicas_may_fail_but_never_fewer_than_3_nor_more_than_200(
-    budget: int | None, desired: int, allowed: int
-) -> None:
-    assert RolloutLimits(failure_budget=budget).failures_allowed(desired) == allowed
-
-
-@pytest.mark.parametrize(
     ("limit", "unanswered", "is_left"),
     [(20, 19, False), (20, 20, True), (20, None, False), (1, 0, False), (None, 900, False)],
 )
