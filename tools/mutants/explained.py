@@ -45,4 +45,7 @@ EXPLAINED: dict[str, str] = {
     "wait_explanation: 2000 -> 1999": "how long a judge is followed, give or take a look",
     "wait_explanation: 20 -> 21": "what is at rest is followed for one look more or less",
     "wait_explanation: 20 -> 19": "what is at rest is followed for one look more or less",
+    "check_replica._autoscaled: if isinstance(rule, Quiet) -> nothing": "where no rule fires all are quiet",
+    "check_replica._autoscaled: if decision.waits is None -> nothing": "what is no success is a wait",
+    "check_replica._autoscaled: return decision -> return None": "what is no success is a wait",
 }
