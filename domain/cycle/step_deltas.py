@@ -22,7 +22,7 @@ _FEWEST = 8
 """The fewest steps between two whole ones; one for each eight replicas, where that is more: they weigh the same."""
 
 _CHANGED = "changed"
-_UNREADABLE = (KeyError, TypeError, ValueError, AttributeError)
+_UNREADABLE = (KeyError, TypeError, AttributeError)
 
 
 class KeptStep(NamedTuple):

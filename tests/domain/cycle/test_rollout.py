@@ -3,14 +3,11 @@
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
-from uuid import UUID
 
 import pytest
 
 from domain.cycle.rollout import (
-    Begin,
     NoRolloutError,
-    begin_rollout,
     guard_of,
     most_at_once,
     past_all_weights,
@@ -30,14 +27,11 @@ from domain.steering.verbs import scale
 from domain.text.errors import WrongStateError
 from tests.support.pictures.pictures import (
     NOW,
-    PENDING,
     READY,
-    V2,
     blue_green,
     deploying,
     resting,
     rolling_back,
-    rolling_update,
 )
 from tests.support.pictures.policies import canary
 
@@ -147,12 +141,6 @@ def test_the_time_of_a_weight_begins_again_where_there_was_nobody_to_answer(
 def test_past_its_weights_no_time_begins_again() -> None:
     passed = deploying("■■■|■", 0, policy=STEPS, rollout={"stage": 2, "weight": None, "weight_known_at": NOW})
     assert its_canary(scale(passed, 3).deployment).weight_known_at == NOW
-
-
-def test_a_rollout_begins_from_a_revision() -> None:
-    begin = Begin(UUID(int=1), V2, rolling_update())
-    with pytest.raises(ValueError, match="web has no revision that a rollout could begin from"):
-        begin_rollout(resting("", status=PENDING, current_revision_id=None), begin, NOW)
 
 
 @pytest.mark.parametrize(

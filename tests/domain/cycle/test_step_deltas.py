@@ -168,6 +168,29 @@ def test_of_a_rollout_that_goes_on_the_changed_fields_are_told() -> None:
     assert not changes["changed"]["deployment"].keys() & {"rollout", "routes"}
 
 
+@pytest.mark.parametrize(
+    "written",
+    [
+        {"changed": {"deployment": {}, "routes": {}}},  # without those that are gone
+        {"changed": {"deployment": {}, "routes": {}, "gone": ["nobody"]}},
+        {"changed": {"deployment": {}, "routes": None, "gone": []}},
+        {"changed": {"deployment": {}, "routes": [], "gone": []}},
+        {"changed": {"deployment": [1], "routes": {}, "gone": []}},
+        {"deployment": {"routes": [{}]}},
+        {},
+    ],
+)
+def test_what_somebody_wrote_by_hand_is_no_step_and_nothing_builds_on_it(written: Any) -> None:
+    first, second, *_ = one_by_one(40)
+    chain = Chain()
+    assert chain.whole(ROLLOUT, 1, first) == first
+    assert chain.whole(ROLLOUT, 2, written) is None
+    changes = changes_since(first, second)
+    assert changes is not None
+    assert chain.whole(ROLLOUT, 3, changes) is None
+    assert chain.whole(ROLLOUT, 4, second) == second
+
+
 @pytest.mark.parametrize("torn", ["missing", "altered", "of another rollout"])
 def test_nobody_tells_what_a_step_saw_that_builds_on_a_torn_one(torn: str) -> None:
     seen = one_by_one(80)[:24]

@@ -10,6 +10,8 @@ from domain.model.policy import RolloutLimits
 from domain.planning.plan_input import Subject
 from domain.planning.replica_timings import Timings
 from domain.planning.rollout_plan import Plan, plan
+from domain.planning.run import course
+from domain.planning.simulator import LearnedFates
 from domain.strategies.builtin import parse_policy
 from tests.support.pictures.pictures import NOW, READY, RECREATE, blue_green, deploying, resting
 
@@ -231,3 +233,24 @@ def test_a_revision_that_is_called_differently_is_warned_of() -> None:
     told = "its replicas are called differently: in http2, each as its revision has it"
     assert told in planned(deploying("■■■|"), speaks="http2").warnings
     assert told not in planned(deploying("■■■|")).warnings
+
+
+SLOW_OR_QUICK = Timings(starts=(1.0, 9.0), stops=(1.0, 9.0))
+
+
+@pytest.mark.parametrize(
+    ("deployment", "most_live", "most_running"),
+    [
+        # a quick stop leaves room for one more that lives
+        (deploying("■■■|", 3, 1, 1, spec={"pacing": "continuous", "count_stopping": True}), 4, 4),
+        # slow ones pile up
+        (deploying("■■■■|", 4, 2, 1), 5, 8),
+    ],
+)
+def test_the_most_at_once_is_that_of_any_run_and_not_of_the_usual_one(
+    deployment: Deployment, most_live: int, most_running: int
+) -> None:
+    usual = course(deployment, NOW, LearnedFates(timings=SLOW_OR_QUICK))
+    assert (usual.most_live, usual.most_running) != (most_live, most_running)
+    foreseen = planned(deployment, SLOW_OR_QUICK)
+    assert (foreseen.most_live, foreseen.most_running) == (most_live, most_running)

@@ -1,5 +1,6 @@
 """The simulated world at its edges: what never rests, what nobody looks at, replicas that live for a while."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID
@@ -75,6 +76,54 @@ def test_a_past_of_two_or_three_measurements_is_drawn_from_as_a_whole(moment: fl
     draws = iter((moment, 0.0, 0.9))
     fates = LearnedFates(timings=Timings(wakes=wakes), draw=lambda: next(draws))
     assert [fates.wake_seconds(), fates.wake_seconds()] == [0.5, 3.0]
+
+
+def start_seconds(starts: Sequence[float], moment: float, *, chosen: float = 0.0, replicas: int = 3) -> float:
+    """Of a replica, in a run that is like this moment of the past; `chosen`: which of its stretch, from 0 to 1."""
+    draws = iter((moment, chosen))
+    fates = LearnedFates(timings=Timings(starts=tuple(starts)), draw=lambda: next(draws), replicas=replicas)
+    return round(fates.of_replica().start_seconds, 3)
+
+
+def counting(number: int) -> list[float]:
+    return [float(second) for second in range(1, number + 1)]
+
+
+@pytest.mark.parametrize(
+    ("past", "moment", "chosen", "replicas", "seconds"),
+    [
+        # fewer than six stretches of three: as they were
+        (17, 0, 0, 3, 1),
+        (17, 0, 0.99, 3, 3),
+        (17, 0.999, 0, 3, 15),
+        (17, 0.5, 0, 3, 8),
+        # six of them: times the growth from the two stretches before to the last two, 13 to 18
+        (18, 0, 0, 3, 31),  # 7, and 15.5 / 3.5 times as long now
+        (18, 0, 0.99, 3, 39.857),  # 9
+        (18, 0.999, 0, 3, 19.84),  # 16, and 15.5 / 12.5 times
+        # a stretch has as many as the rollout has replicas, but at least six of them must be there
+        (36, 0, 0.99, 6, 84.462),  # the last of 13 to 18, and 30.5 / 6.5 times
+        (36, 0, 0.99, 20, 84.462),
+        (36, 0, 0.99, 5, 85.909),  # the last of 11 to 15, and 31.5 / 5.5 times
+        (36, 0, 0.99, 1, 86.143),  # the last of 7 to 9, and 33.5 / 3.5 times
+    ],
+)
+def test_a_run_is_like_one_stretch_of_the_past_and_as_much_slower_as_it_has_become_since(
+    past: int, moment: float, chosen: float, replicas: int, seconds: float
+) -> None:
+    assert start_seconds(counting(past), moment, chosen=chosen, replicas=replicas) == seconds
+
+
+def test_times_that_were_nothing_have_not_grown() -> None:
+    assert start_seconds([0.0] * 12 + [6.0] * 6, 0.3) == 0
+    assert start_seconds([0.0] * 6 + [2.0] * 12, 0) == 2
+
+
+def test_a_host_of_which_nothing_was_learned_takes_no_time_to_be_prepared() -> None:
+    assert (LearnedFates().prepare_seconds(), Fates().prepare_seconds(), Fates().wake_seconds()) == (0, 0, 0)
+    assert (Fates().alarm_seconds(), Fate()) == (0, Fate(1.0, start_fails=False, stop_seconds=None, lives_seconds=None))
+    taught = LearnedFates(timings=Timings(preparations=(60.0,)))
+    assert (taught.prepare_seconds(), taught.wake_seconds()) == (60, 0)
 
 
 def test_a_start_that_never_ends_never_comes_to_rest() -> None:

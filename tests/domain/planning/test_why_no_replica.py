@@ -30,6 +30,9 @@ def test_what_is_held_says_what_the_last_look_found_and_until_when() -> None:
 def test_nothing_blocks_what_has_no_revision() -> None:
     told = why(resting("", status=PENDING, current_revision_id=None), NOW)
     assert (told.blocked_by, told.name) == (None, "rollway activate web REVISION")
+    assert told.sentence.startswith(
+        "web waits for a person, since it has no revision yet: 'rollway activate web REVISION' gives it one; "
+    )
 
 
 def test_a_hold_is_what_a_rollout_waits_for_until_it_ends() -> None:

@@ -125,6 +125,30 @@ def test_a_freeze_refuses_what_begins_and_never_the_way_back(
     assert through.sentence.endswith(", through freeze fair") is is_refused
 
 
+@pytest.mark.parametrize(
+    ("deployment", "revision", "policy", "sentence", "activation"),
+    [
+        (resting("", status=PENDING, current_revision_id=None), V1, None, "first activation of v1", "first"),
+        (resting("■■■", status=READY), V3, None, "moved to v3", "moved"),
+        (resting("■|■■■", status=READY), V2, None, "moved to v2", "converging"),
+        (resting("■■■", status=READY), V3, rolling_update(), "started the rollout to v3", "begun"),
+        (deploying("■■|■"), V2, None, "resumed the rollout to v2", "resumed"),
+        (deploying("■■|■"), V3, None, "started the rollout to v3, in place of the one before", "superseded"),
+        (resting("■■■", status=READY), V2, None, "", "already_active"),
+    ],
+)
+def test_a_history_says_what_came_of_asking_for_a_revision(
+    deployment: Deployment, revision: UUID, policy: DeploymentPolicy | None, sentence: str, activation: str
+) -> None:
+    wanted = replace(request(deployment, revision, policy, supersede=True), revision_name=NAMES[revision])
+    effect = activate(deployment, wanted, asking(deployment, NOW))
+    assert (effect.sentence, effect.details) == (sentence, {"revision": NAMES[revision], "activation": activation})
+    assert effect.already is (activation == "already_active")
+    if activation in ("begun", "superseded"):
+        back = activate(deployment, replace(wanted, is_undo=True), asking(deployment, NOW))
+        assert back.sentence == sentence.replace("to v3", "back to v3")
+
+
 @pytest.mark.parametrize("status", [DESTROYING, DESTROYED], ids=str)
 @pytest.mark.parametrize("supersede", [False, True])
 def test_trap_no_activation_is_accepted_while_destroying(status: DeploymentLifecycleStatus, supersede: bool) -> None:  # noqa: FBT001

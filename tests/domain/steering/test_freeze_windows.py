@@ -81,6 +81,7 @@ def test_an_absolute_window_is_on_once() -> None:
         (("web",), (), "web", None, True),
         (("web",), (), "web-2", None, False),
         (("web*",), (), "web-2", "shop", True),
+        (("web*",), (), "worker", None, False),
         ((), ("shop",), "cart", "shop", True),
         ((), ("shop",), "cart", None, False),
         (("web",), ("shop",), "cart", "shop", True),

@@ -12,7 +12,7 @@ from domain.commands.registry import COMMANDS
 from domain.commands.rollout_commands import Abort, ActivateRevision, Undo
 from domain.model.deployment import Deployment
 from domain.model.states import RolloutOutcome
-from domain.planning.buttons import Offer, available_commands, missing_commands, offers
+from domain.planning.buttons import Missing, Offer, available_commands, missing_commands, offers
 from domain.steering.command_effect import Context
 from domain.steering.gates import Frozen
 from domain.steering.rollout_history import EndedRollout, KnownRevision, NamedRevision, Past
@@ -194,3 +194,63 @@ def test_a_rollout_begins_with_the_newest_good_revision_or_with_none(
 
 def test_of_what_is_being_destroyed_nothing_is_explained() -> None:
     assert missing_commands(resting("~~", status=DESTROYING), Past(POLICY, frozen=FROZEN), ASKING) == ()
+
+
+def missing(deployment: Deployment, past: Past, task: str) -> Missing:
+    (found,) = (m for m in missing_commands(deployment, past, ASKING) if m.command.task == f"rollway.{task}")
+    return found
+
+
+@pytest.mark.parametrize(
+    ("case", "task", "revision", "values"),
+    [
+        (at(GOOD, UP, frozen=FROZEN), "restart", "", {"through_freeze": True}),
+        (
+            at(GOOD, UP, frozen=FROZEN, newer=[NamedRevision(V3, "v4")]),
+            "activate_revision",
+            "",
+            {"revision": "v4", "through_freeze": True},
+        ),
+        ((deploying("■■|◇"), Past(POLICY, other=V3)), "activate_revision", "", {"supersede": True}),
+        (
+            (deploying("■■|◇"), Past(POLICY, other=V3, frozen=FROZEN)),
+            "rolling_update",
+            "",
+            {"supersede": True, "through_freeze": True},
+        ),
+        (at(OLD, replace(BACK, to_revision=BAD, from_revision=OLD)), "undo", "", {}),
+    ],
+)
+def test_the_way_past_a_refusal_fills_in_what_it_takes(
+    case: tuple[Deployment, Past], task: str, revision: str, values: dict[str, object]
+) -> None:
+    offered = missing(*case, task).offer
+    assert offered is not None
+    assert (offered.command.task, offered.revision, offered.values) == (f"rollway.{task}", revision, values)
+
+
+def test_the_way_to_what_was_rolled_back_names_it_in_its_button() -> None:
+    third = KnownRevision(UUID(int=4), "v4", OLD.content)
+    back = replace(BACK, to_revision=GOOD, from_revision=OLD)
+    offered = missing(
+        *at(third, back, EndedRollout(GOOD, third, UP.outcome, NOW, is_undo=False, size_before=3)), "undo"
+    ).offer
+    assert offered is not None
+    assert (offered.revision, offered.values) == ("v2", {"revision": "v2"})
+
+
+def test_what_has_no_way_past_has_no_button() -> None:
+    assert missing(resting("■■■"), Past(POLICY), "activate_revision").offer is None
+    assert missing(deploying("■■|◇"), Past(POLICY), "restart").offer is None
+
+
+@pytest.mark.parametrize(
+    ("state", "reason"),
+    [
+        (deploying("■■|◇"), "a rollout is under way"),
+        (rolling_back("■■|~"), "it is being rolled back to v1"),
+        (resting("", status=PENDING, current_revision_id=None), "web runs nothing that could be changed"),
+    ],
+)
+def test_a_changed_revision_is_missing_for_this_reason(state: Deployment, reason: str) -> None:
+    assert missing(state, Past(POLICY, current="v1"), "rolling_update").reason == reason

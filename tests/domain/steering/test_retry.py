@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -68,6 +69,12 @@ def test_what_is_being_destroyed_is_not_tried_again(status: DeploymentLifecycleS
     leaving = resting("■", status=status, start_failures=FAILURES)
     with pytest.raises(WrongStateError, match="it can be tried again until it is destroyed"):
         retry(leaving, None, None, asking(leaving, LATER))
+
+
+@pytest.mark.parametrize("tired", [{"start_failures": FAILURES}, {"degraded_reason": "gave up"}, {"retry_at": LATER}])
+def test_each_thing_that_is_tried_again_later_is_tried_now(tired: dict[str, Any]) -> None:
+    steered = retry(resting("■■", status=READY, **tired), None, None, asking(TIRED, NOW))
+    assert (steered.already, steered.deployment) == (False, resting("■■", status=READY, version=2))
 
 
 HURRIED = rolling_update(1, 0, undo_max_surge="100%", min_ready_seconds=60)

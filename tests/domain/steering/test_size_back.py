@@ -31,7 +31,9 @@ def test_an_undo_to_a_name_takes_back_the_size_that_came_with_what_it_leaves(
 
 
 def test_only_the_last_rollout_had_a_size_to_take_back_and_only_to_where_it_came_from() -> None:
-    later = EndedRollout(KnownRevision(V3, "v3", "c"), NEW, RolloutOutcome.COMPLETED, NOW, is_undo=False, size_before=3)
+    third = KnownRevision(V3, "v3", "c")
+    later = replace(GREW, from_revision=third, size_before=4)
+    assert size_back(AT_FIVE, "v3", [GREW, later]) == 4
     assert size_back(AT_FIVE, "v3", [GREW]) is None
     assert size_back(AT_FIVE, "v1", [GREW, later]) is None
     assert size_back(AT_FIVE, "v1", []) is None
