@@ -46,4 +46,5 @@ EXPLAINED: dict[str, str] = {
         "it is asked of parked ones alone"
     ),
     "evidence.within_ms: 0 -> nothing": "only with a bucket does anything wait for too long",
+    "diagnosis._of_callers: if called.no_answer is not None -> nothing": "without an answer there is no status",
 }
