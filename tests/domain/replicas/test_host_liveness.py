@@ -18,11 +18,13 @@ def test_half_of_the_looks_degrade(seconds: float, degraded: int, down: int) -> 
     ("started", "back", "looked", "now", "lost"),
     [
         (10, None, None, 20, False),  # the host was never away
+        (10, 15, None, 15, True),
         (10, 15, None, 16, True),
         (10, 15, None, 25, True),
         (10, 15, None, 26, False),  # it would have been found by then: its revision ended it
         (10, 15, 40, 50, True),  # nobody had looked
         (10, 15, 40, 51, False),
+        (15, 15, None, 16, False),  # it was started when its host was back
         (16, 15, 17, 17, False),  # it was started by the host that is back
     ],
 )
