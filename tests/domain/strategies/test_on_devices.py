@@ -79,6 +79,7 @@ def decided(
         (Budget(4, 5, 4), False, 4),
         (Budget(4, 5, 4), True, 3),
         (Budget(1, 2, 1, keep_in_place=0), False, 0),
+        (Budget(1, 2, 1, keep_in_place=1), True, 0),
         (Budget(0, 1, 0), True, 0),
     ],
 )
@@ -152,6 +153,7 @@ def test_on_the_way_back_one_may_be_missing_for_the_device_of_a_bad_one() -> Non
     ("picture", "n", "free", "stays"),
     [
         ("▣■", 2, 0, True),  # no device of another host is free
+        ("▣■~", 2, 0, True),
         ("▣■", 2, 1, False),
         ("▣■", 1, 0, False),  # others are there for it
         ("▣■◇", 3, 0, False),  # or come
@@ -166,8 +168,8 @@ def test_one_on_a_drained_host_stays_where_no_other_has_a_device(
 
 
 def test_only_replicas_of_the_revision_without_a_device_stay_and_sleepers_are_none_that_come() -> None:
-    deployment = with_devices(deploying("▣|▣", 2), room({V1: 0, V2: 1}))
-    assert [route.is_misplaced for route in deployment.routes] == [False, True]
+    deployment = with_devices(deploying("▣|▣■"), room({V1: 0, V2: 1}))
+    assert [route.is_misplaced for route in deployment.routes] == [False, True, False]
     asleep = with_devices(resting("▣■◇", 2), room(0, lent={route_id(2): False}))
     assert [route.has_lent for route in asleep.routes] == [False, False, True]
     assert not any(route.is_misplaced for route in asleep.routes)
@@ -257,6 +259,8 @@ def test_where_devices_are_short_those_leave_that_make_room_the_soonest(
     )
     assert decided(deployment, drain(*drained), room(0, turns=ids(*turns))).changes.drain_route_ids == ids(*leave)
     assert decided(deployment, drain(*drained), room(1, turns=ids(*turns))).changes.drain_route_ids == ids(*drained)
+    some = room({V1: 0, V2: 1}, turns=ids(*turns))
+    assert decided(deployment, drain(*drained), some).changes.drain_route_ids == ids(*leave)
     unplaced = CREATE(V2, 2) + drain(*drained)
     assert decided(deployment, unplaced, room(1, turns=ids(*turns))).changes.drain_route_ids == ids(*leave)
 
@@ -284,6 +288,8 @@ def test_old_ones_sleep_instead_of_stopping_while_the_rollout_goes_on(deployment
     )
     assert found.reason == ("a step; 1 of them parked, to sleep" if parked else "a step")
     assert decided(deployment, drain(0, 3), room(1, sleepers=(V2,))).changes == drain(0, 3)
+    further = RouteChanges.park(ids(1), after(60)) + drain(0)
+    assert ("1 of them parked" in decided(deployment, further, room(1, sleepers=(V1,))).reason) is parked
 
 
 @pytest.mark.parametrize(
