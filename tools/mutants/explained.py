@@ -48,4 +48,6 @@ EXPLAINED: dict[str, str] = {
     "evidence.within_ms: 0 -> nothing": "only with a bucket does anything wait for too long",
     "diagnosis._of_callers: if called.no_answer is not None -> nothing": "without an answer there is no status",
     "in_place._with_shortage: target is None -> nothing": "no revision has no shortage",
+    "in_place._put_to_sleep: rollout -> nothing": "only a rollout goes forward",
+    "judge_step._of_copies: now -> nothing": "before proxies know the weight nothing is counted",
 }

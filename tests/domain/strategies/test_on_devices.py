@@ -11,7 +11,7 @@ import pytest
 from domain.devices.room import DeviceRoom
 from domain.model.decision import Decision, RouteChanges, Waits, WaitsFor
 from domain.model.deployment import Deployment
-from domain.model.states import TrafficStatus, Verdict
+from domain.model.states import RouteStatus, TrafficStatus, Verdict
 from domain.strategies.budget import Budget
 from domain.strategies.in_place import (
     free_devices,
@@ -189,6 +189,7 @@ def test_without_devices_a_decision_stays_as_it_is() -> None:
         (CREATE(V2, 3), {V1: 0}, {V2: 3}, 0),  # it needs no devices
         (CREATE(V1, 2) + CREATE(V2, 3), {V1: 3, V2: 3}, {V1: 2, V2: 1}, 2),
         (CREATE(V3, 2) + CREATE(V2, 3), {V1: 3, V2: 3}, {V3: 2, V2: 3}, 0),
+        (CREATE(V3, 2) + CREATE(V2, 3), {V2: 2}, {V3: 2, V2: 2}, 1),
         (CREATE(V1, 4) + CREATE(V2, 3), {V1: 3, V2: 3}, {V1: 3}, 1),  # the first that lacks some is named
         (CREATE(V1, 3) + CREATE(V2, 3), {V1: 3, V2: 1}, {V1: 3}, 3),
     ],
@@ -301,22 +302,24 @@ def test_old_ones_sleep_instead_of_stopping_while_the_rollout_goes_on(deployment
         ((1, 2), (1,), (2,), 1),
         ((3,), (), (), 2),
         ((4,), (), (), 2),
+        ((5,), (), (), 2),
     ],
 )
 def test_sleepers_of_the_same_revision_wake_in_place_of_new_ones(
     free_ones: tuple[int, ...], drained: tuple[int, ...], woken: tuple[int, ...], created: int
 ) -> None:
-    """Of v2 two sleep, and one that is on a drained host; of v1 another one does."""
+    """Of v2 two sleep, one that is on a drained host, and one that is stopped; of v1 another one does."""
     deployment = deploying("■◌|◌◈", 4)
     routes = list(deployment.routes)
     routes[1] = replace(routes[1], revision_id=V2)
     routes.append(replace(routes[1], id=route_id(4), revision_id=V1))
-    lent = {route_id(number): number in free_ones for number in (1, 2, 3, 4)}
+    routes.append(replace(routes[1], id=route_id(5), status=RouteStatus.TERMINATING))
+    lent = {route_id(number): number in free_ones for number in range(1, 6)}
     asleep = with_devices(replace(deployment, routes=tuple(routes)), room(2, lent=lent))
     changes = CREATE(V2, 2, TrafficStatus.INACTIVE) + (drain(*drained) if drained else RouteChanges())
     found = within_devices(Decision.moved("a step", changes, None), asleep, NOW)
     assert found.changes.woken == tuple((id_, TrafficStatus.INACTIVE) for id_ in ids(*woken))
-    assert found.changes.created == created
+    assert [spec.count for spec in found.changes.rollout_specs] == ([created] if created else [])
     assert found.reason == (f"a step; {len(woken)} of them by waking a sleeping one" if woken else "a step")
 
 
@@ -356,6 +359,17 @@ def test_where_nothing_makes_room_one_that_serves_nobody_leaves(
         words = f"1 replica more finds no devices; {SHORT}"
         assert (found.reason.startswith(f"draining 1 that is in the way: {words}")) is not is_wait
         assert (found.recheck_at == NOW) is not is_wait
+
+
+@pytest.mark.parametrize(
+    ("picture", "lent", "dozing"),
+    [("■|■", (), 1), ("■■|■", (), 2), ("◇|■", (), 1), ("▲■|■", (), 1), ("■◇|■", (1,), 1), ("◇|■", (0,), 0)],
+)
+def test_those_are_named_that_will_lend_their_devices(picture: str, lent: tuple[int, ...], dozing: int) -> None:
+    its_room = room(0, sleepers=(V1,), lent=dict.fromkeys(ids(*lent), False))
+    asleep = with_devices(parked(picture, status_for=3), its_room)
+    reason = within_devices(Decision.moved("a step", CREATE(V2, 1), None), asleep, NOW).reason
+    assert reason.endswith(f"{SHORT}, {dozing} will lend theirs asleep" if dozing else SHORT)
 
 
 @pytest.mark.parametrize(
