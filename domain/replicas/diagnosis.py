@@ -101,7 +101,7 @@ def advice(examination: Examination) -> str | None:
             f"as which a probe asks: set health_check.host to {examination.callers_host}"
         )
     if not probed.is_success:
-        return _of_failure(examination, probed.status or 0)
+        return _of_failure(examination, probed.status)
     if probed.seconds > check.timeout_seconds:
         return (
             f"it takes longer than a probe waits ({check.timeout_seconds:g} s): answer {check.path} without the "
@@ -151,7 +151,7 @@ def _of_no_answer(examination: Examination, why: NoAnswer) -> str:
     return _MENDS[why]
 
 
-def _of_failure(examination: Examination, status: int) -> str:
+def _of_failure(examination: Examination, status: int | None) -> str:
     path = examination.check.path
     better = next((path for path, answer in examination.paths.items() if answer.is_success), None)
     if status in _LOGINS:

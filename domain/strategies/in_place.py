@@ -188,7 +188,7 @@ def _put_to_sleep(changes: RouteChanges, deployment: Deployment, room: DeviceRoo
     rollout = deployment.rollout
     goes_on = deployment.status.goes_forward and not deployment.stands_still and deployment.desired_replicas
     seconds = rollout.policy.spec.parked_seconds if rollout and goes_on else 0
-    if not seconds or not room.sleepers:
+    if not seconds:
         return changes
     able = [route for route in deployment.routes if route.is_serving and not route.is_misplaced]
     old = [r for r in able if r.revision_id in room.sleepers and r.revision_id != deployment.deploying_revision_id]

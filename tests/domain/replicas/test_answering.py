@@ -11,7 +11,7 @@ from domain.handlers.dispatch import cycle
 from domain.model.deployment import Deployment, Route
 from domain.model.policy import DeploymentPolicy
 from domain.model.states import RouteStatus
-from domain.replicas.health import MOST_KEPT, kept_until
+from domain.replicas.health import MOST_KEPT, is_answering, kept_until
 from domain.strategies.budget import SICK_GRACE_SECONDS, grace_ends_at
 from tests.support.pictures.blue_green import AUTO
 from tests.support.pictures.pictures import NOW, READY, RECREATE, V1, V2, deploying, resting, rolling_update, routes_of
@@ -55,6 +55,18 @@ def test_an_answer_never_brings_the_end_nearer_nor_beyond_the_bound(
     since, ends = route.status_changed_at, grace_ends_at(route)
     assert timedelta(seconds=SICK_GRACE_SECONDS) <= ends - since <= MOST_KEPT
     assert grace_ends_at(sick(sick_for, answered_ago - later)) >= ends
+
+
+@pytest.mark.parametrize(
+    ("drawn", "kept_for", "answers"),
+    [("▲", 0.1, True), ("▲", 0, False), ("▲", -1, False), ("▲", None, False), ("■", 60, False), ("△", 60, False)],
+)
+def test_only_a_sick_one_that_is_kept_for_longer_than_since_it_is_sick_is_called_answering(
+    drawn: str, kept_for: float | None, *, answers: bool
+) -> None:
+    (route,) = routes_of(drawn, V1, V2, status_for=10)
+    until = None if kept_for is None else route.status_changed_at + timedelta(seconds=kept_for)
+    assert is_answering(replace(route, kept_until=until)) is answers
 
 
 PICTURES = [(drawn, None) for drawn in ("▲", "■▲", "▲▲■")] + [

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from domain.replicas.diagnosis import Examination, HeardAnswer, NoAnswer, advice, summary_of
+from domain.replicas.diagnosis import PATIENCE_SECONDS, Examination, HeardAnswer, NoAnswer, advice, summary_of
 from domain.revisions.health_check import HealthCheck
 
 HOST, ADDRESS = "web.example.com", "10.0.0.5:8000"
@@ -49,6 +49,10 @@ def said(examination: Examination, *words: str) -> None:
 )
 def test_the_result_of_a_probe_in_words(probed: HeardAnswer, check: dict[str, Any], summary: str) -> None:
     assert summary_of(examined(probed, check=check)) == summary
+
+
+def test_an_examination_waits_for_ten_seconds_as_the_http_api_says() -> None:
+    assert PATIENCE_SECONDS == 10
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,7 @@ def test_what_ends_a_rollout_names_what_its_last_failed_replica_failed_of(
         ("ended", "panic: no\n\ngoroutine 1", "ended; its log says: panic: no; its log ends: goroutine 1"),
         ("ended", "loading\nRuntimeError: CUDA", "ended; its log ends: loading / RuntimeError: CUDA"),
         ("ended", "no Error here\nbye", "ended; its log ends: no Error here / bye"),
+        ("r" * 600, "l" * 160, "r" * 600 + "; its log ends: " + "l" * 160),
         ("r" * 800, "l" * 400, "r" * 599 + "…; its log ends: " + "l" * 159 + "…"),
     ],
 )

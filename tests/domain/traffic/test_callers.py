@@ -129,6 +129,7 @@ def test_of_deployments_that_are_asked_alike_the_first_by_name_has_one() -> None
         (SLOW, 0.5, None),
         ((0,) * 12, 0.5, None),
         (FAST, 1, 5),
+        ((1, *(0,) * 11), 0.5, 5),
         ((9, 1, *(0,) * 10), 0.9, 5),
         ((9, 1, *(0,) * 10), 0.95, 10),
         ((0, 50, 45, 4, *(0,) * 7, 1), 0.99, 50),

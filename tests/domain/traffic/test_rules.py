@@ -8,8 +8,8 @@ from pydantic import ValidationError
 from domain.traffic.caller_match import Sticky
 from domain.traffic.entrances import TrafficSettings, rules_in_words, settings_of
 from domain.traffic.snapshot import RequestRules, known_rules, stored_together
-from domain.traffic.tls import TlsSettings
-from domain.traffic.wire import Protocol
+from domain.traffic.tls import TlsSettings, UpstreamTls
+from domain.traffic.wire import Protocol, Wire
 
 
 @pytest.mark.parametrize("settings", [{}, {"path_prefix": "/a/"}, {"hosts": ["web"], "path_prefix": "/a/"}])
@@ -48,6 +48,37 @@ def test_whether_it_is_reached_by_tls_is_stored_with_them() -> None:
     for tls in (TlsSettings(), TlsSettings(hsts_seconds=60)):
         rules = RequestRules(tls=tls)
         assert known_rules(None, 5.0, 3600.0, "http1", stored_together(rules), preview=True) == rules
+
+
+@pytest.mark.parametrize(
+    ("rules", "stored"),
+    [
+        (RequestRules(), {}),
+        (RequestRules(hold_callers=1000), {}),
+        (RequestRules(hold_callers=7, slow_start_seconds=30), {"hold_callers": 7, "slow_start_seconds": 30}),
+        (RequestRules(max_requests_per_second=5), {"max_requests_per_second": 5}),
+        (RequestRules(tls=TlsSettings()), {"tls": {}}),
+        (RequestRules(tls=TlsSettings(hsts_seconds=60, http3=True)), {"tls": {"hsts_seconds": 60, "http3": True}}),
+        (RequestRules(sticky=Sticky(cookie="mine")), {"sticky": {"cookie": "mine"}}),
+        (RequestRules(upstream_tls=UpstreamTls()), {"upstream_tls": {}}),
+        (RequestRules(upstream_tls=UpstreamTls(None, "inside")), {"upstream_tls": {"server_name": "inside"}}),
+        (RequestRules(pages=(("502", "broken"),)), {"pages": {"502": "broken"}}),
+    ],
+)
+def test_rules_that_share_a_column_are_stored_without_what_is_usual(
+    rules: RequestRules, stored: dict[str, Any]
+) -> None:
+    assert stored_together(rules) == stored
+    assert known_rules(None, 5.0, 3600.0, "http1", stored, preview=True) == rules
+
+
+def test_the_wire_of_a_revision_takes_the_place_of_that_of_the_rules() -> None:
+    rules, wire = RequestRules(3.0, hold_callers=7), Wire(Protocol.HTTP2, UpstreamTls(None, "inside"))
+    assert rules.wire == Wire()
+    assert rules.with_wire(wire) == RequestRules(
+        3.0, protocol=Protocol.HTTP2, hold_callers=7, upstream_tls=UpstreamTls(None, "inside")
+    )
+    assert rules.with_wire(wire).wire == wire
 
 
 OF_ITS_OWN: dict[str, Any] = {

@@ -10,13 +10,15 @@ from domain.traffic.entrances import TrafficSettings, rules_in_words
 from domain.traffic.tls import (
     CertificateKind,
     TlsSettings,
+    UpstreamTls,
     asked_again_after,
     known_tls,
     renewed_at,
     tried_again_after,
     wanted_certificates,
+    why_no_certificate,
 )
-from domain.traffic.tls_material import is_for
+from domain.traffic.tls_material import is_for, some_of, why_unfit
 
 OWN: Any = {"certificate": "file:/c.pem", "key": "file:/c.key"}
 HOSTS = ("a.example.com", "b.example.com")
@@ -33,6 +35,57 @@ HOSTS = ("a.example.com", "b.example.com")
 )
 def test_which_certificates_are_wanted(tls: TlsSettings | None, wanted: set[tuple[CertificateKind, str]]) -> None:
     assert wanted_certificates(tls, HOSTS) == wanted
+
+
+@pytest.mark.parametrize(
+    ("upstream", "wanted"),
+    [
+        (None, set()),
+        (UpstreamTls(), set()),  # those of the system are there
+        (UpstreamTls("file:/ca.pem", "inside"), {(CertificateKind.REPLICAS, "file:/ca.pem")}),
+    ],
+)
+def test_the_authorities_of_replicas_are_wanted_where_they_are_named(
+    upstream: UpstreamTls | None, wanted: set[tuple[CertificateKind, str]]
+) -> None:
+    assert wanted_certificates(None, HOSTS, upstream) == wanted
+    assert wanted_certificates(TlsSettings(**OWN), HOSTS, upstream) == wanted | {(CertificateKind.GIVEN, "")}
+
+
+@pytest.mark.parametrize("host", ["web.example.com", "*.example.com", "localhost.example.com"])
+def test_an_authority_gives_certificates_for_names_of_two_labels(host: str) -> None:
+    assert why_no_certificate(host) is None
+
+
+@pytest.mark.parametrize("host", ["web", "*.com", "web.localhost", "*.web.localhost"])
+def test_an_authority_gives_none_for_names_that_are_of_one_network(host: str) -> None:
+    assert (why_no_certificate(host) or "").startswith(f"{host} is no name that an authority gives a certificate for")
+
+
+@pytest.mark.parametrize(
+    ("names", "presented", "hosts", "why"),
+    [
+        ("a.x", "", "a.x", None),
+        ("a.x", "a.x", "a.x b.x", None),
+        ("*.x", "a.x b.x", "a.x b.x", None),
+        ("a.x", "", "", None),
+        ("c.x", "", "a.x b.x", "it is for c.x, and not for a.x, b.x"),
+        ("a.x", "a.x b.x", "a.x b.x", "it is not for b.x, for which the one is that is shown"),
+        ("a.x", "b.x c.x", "a.x b.x c.x d.x", "it is not for b.x, c.x, for which the one is that is shown"),
+        ("a.x", "c.x", "a.x b.x", None),
+    ],
+)
+def test_a_certificate_takes_the_place_of_another_unless_a_host_would_have_none(
+    names: str, presented: str, hosts: str, why: str | None
+) -> None:
+    assert why_unfit(names.split(), presented.split(), hosts.split()) == why
+
+
+@pytest.mark.parametrize(
+    ("names", "words"), [("a", "a"), ("a b c", "a, b, c"), ("a b c d", "a, b, c and 1 more"), ("", "")]
+)
+def test_three_names_are_said_and_how_many_more_there_are(names: str, words: str) -> None:
+    assert some_of(names.split()) == words
 
 
 @pytest.mark.parametrize(
