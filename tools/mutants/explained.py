@@ -49,4 +49,9 @@ EXPLAINED: dict[str, str] = {
     "host_invitation._redis_hosts: '' -> nothing": "None is no host either",
     "host_invitation._unquoted: 0 -> -1": "the first and the last are compared as well",
     "settings.libpq_url: strict=True -> nothing": "each host has a name and a port",
+    "cloud_events._told_by: if not (effect.deployment or decision.changes.promote_route_ids or asks) -> nothing": (
+        "a step without any of these tells nothing anyway"
+    ),
+    "cloud_events._told_by: effect.deployment -> nothing (2)": "it is the same, worked out before",
+    "cloud_events._events: if rollout is not None -> nothing": "there is one where one ends or is promoted",
 }
