@@ -186,6 +186,15 @@ def test_what_does_not_go_together_is_told_once(spec: dict[str, Any], fault: str
     assert InvalidInputError.of(refused.value, model=RevisionSpec).message == fault
 
 
+@pytest.mark.parametrize("command", ["a && b", ["a", "$PORT"], None])
+def test_the_image_of_a_container_may_have_a_shell(command: object) -> None:
+    spec = {**IMAGE, "command": command, "prepare": {"command": "a && b"}, "env": {"A": "$x"}}
+    written = WrittenSpec.model_validate(spec)
+    assert written.prepare is not None
+    assert written.prepare.command == ("a", "&&", "b")
+    assert bool(written.command) is bool(command)
+
+
 def test_what_a_person_wrote_down_is_the_content_without_the_name() -> None:
     class Named(WrittenSpec):
         name: str | None = None
