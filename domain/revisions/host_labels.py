@@ -100,7 +100,7 @@ def why_unplaced(required: Labels, up: Mapping[str, Labels], down: Mapping[str, 
     lack = missing_label(required, up)
     away = sorted(host for host, labels in down.items() if has_labels(required, host, labels))
     if not lack or not away:
-        return lack.replace("no host", "no host that is up", 1)
+        return lack.replace("no host", "no host that is up")
     names = ", ".join(away[:_MOST_SHOWN]) + (f" and {len(away) - _MOST_SHOWN} more" * (len(away) > _MOST_SHOWN))
     verb = "is" if len(away) == 1 else "are"
     return f"no host that is up has {in_words(required)}; {names}, with these labels, {verb} down"
