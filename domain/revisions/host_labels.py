@@ -44,8 +44,8 @@ def labels_in(text: str) -> dict[str, str]:
     """The labels in a text such as zone=a,disk=ssd. Raises ValueError for any other text."""
     labels: dict[str, str] = {}
     for part in filter(None, map(str.strip, text.split(","))):
-        name, separator, value = part.partition("=")
-        if not separator or name in labels or name == HOST:
+        name, _, value = part.partition("=")
+        if name in labels or name == HOST:
             raise ValueError(part)
         labels[_word(name)] = _word(value)
     if len(labels) > MOST_LABELS:
