@@ -54,4 +54,7 @@ EXPLAINED: dict[str, str] = {
     ),
     "cloud_events._told_by: effect.deployment -> nothing (2)": "it is the same, worked out before",
     "cloud_events._events: if rollout is not None -> nothing": "there is one where one ends or is promoted",
+    "revision.with_values_of: if not names_masked(spec.env) -> nothing": "without a mask each value stays anyway",
+    "revision.changed_spec: mode='json' -> nothing": "a spec is read alike from either",
+    "revision.changed_spec: mode='json' -> nothing (2)": "a spec is read alike from either",
 }

@@ -127,7 +127,7 @@ def test_a_revision_that_exists_with_another_content_is_named() -> None:
     "spec",
     [
         {**IMAGE, "user": None, "external": None, "command": None, "working_directory": None},
-        {**SERVE, "docker": None, "external": None},
+        {**SERVE, "docker": None, "external": None, "prepare": None},
         {"runtime": "external", "external": {"webhook": HOOK}, "docker": None, "user": None, "command": None},
         {"runtime": "external", "external": {"webhook": HOOK}, "hosts": {}, "spread": "host", "needs": {}},
         {"runtime": "external", "external": {"webhook": HOOK}, "prepare": None},
