@@ -31,7 +31,7 @@ def plausible_address(address: str) -> str:
     try:
         ip = ip_address(host[1:-1] if bracketed else host)
     except ValueError:
-        if bracketed or len(host) > _LONGEST_NAME or not _NAME.fullmatch(host) or _NUMERIC.fullmatch(host):
+        if len(host) > _LONGEST_NAME or not _NAME.fullmatch(host) or _NUMERIC.fullmatch(host):
             raise ValueError(f"{address!r} must be host:port, such as 10.0.0.7:8080, and {host!r} is no host") from None
         return address
     if bracketed != isinstance(ip, IPv6Address):

@@ -44,8 +44,8 @@ def labels_in(text: str) -> dict[str, str]:
     """The labels in a text such as zone=a,disk=ssd. Raises ValueError for any other text."""
     labels: dict[str, str] = {}
     for part in filter(None, map(str.strip, text.split(","))):
-        name, separator, value = part.partition("=")
-        if not separator or name in labels or name == HOST:
+        name, _, value = part.partition("=")
+        if name in labels or name == HOST:
             raise ValueError(part)
         labels[_word(name)] = _word(value)
     if len(labels) > MOST_LABELS:
@@ -100,7 +100,7 @@ def why_unplaced(required: Labels, up: Mapping[str, Labels], down: Mapping[str, 
     lack = missing_label(required, up)
     away = sorted(host for host, labels in down.items() if has_labels(required, host, labels))
     if not lack or not away:
-        return lack.replace("no host", "no host that is up", 1)
+        return lack.replace("no host", "no host that is up")
     names = ", ".join(away[:_MOST_SHOWN]) + (f" and {len(away) - _MOST_SHOWN} more" * (len(away) > _MOST_SHOWN))
     verb = "is" if len(away) == 1 else "are"
     return f"no host that is up has {in_words(required)}; {names}, with these labels, {verb} down"

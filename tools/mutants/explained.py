@@ -97,4 +97,12 @@ EXPLAINED: dict[str, str] = {
     "in_place._with_shortage: target is None -> nothing": "no revision has no shortage",
     "in_place._put_to_sleep: rollout -> nothing": "only a rollout goes forward",
     "judge_step._of_copies: now -> nothing": "before proxies know the weight nothing is counted",
+    "cloud_events._told_by: if not (effect.deployment or decision.changes.promote_route_ids or asks) -> nothing": (
+        "a step without any of these tells nothing anyway"
+    ),
+    "cloud_events._told_by: effect.deployment -> nothing (2)": "it is the same, worked out before",
+    "cloud_events._events: if rollout is not None -> nothing": "there is one where one ends or is promoted",
+    "revision.with_values_of: if not names_masked(spec.env) -> nothing": "without a mask each value stays anyway",
+    "revision.changed_spec: mode='json' -> nothing": "a spec is read alike from either",
+    "revision.changed_spec: mode='json' -> nothing (2)": "a spec is read alike from either",
 }

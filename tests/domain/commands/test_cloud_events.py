@@ -47,6 +47,9 @@ def names(events: tuple[CloudEvent, ...]) -> list[str]:
     [
         (deploying("■■■|"), []),
         (deploying("■■|◇"), []),
+        (deploying("■■■|□"), ["rollout.promoted"]),
+        (rolling_back("□□□|□□□"), []),
+        (resting("■■□"), []),
         (deploying("|■■■"), ["rollout.completed"]),
         (rolling_back("■■■|"), ["rollout.rolled_back"]),
         (deploying("■■■|□□□", policy=blue_green(auto_promote=True)), ["rollout.promoted", "rollout.completed"]),

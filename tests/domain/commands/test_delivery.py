@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 
 from domain.commands.registry import parse_command
-from domain.outbox.delivery import Failure, Pending, body_of, cloud_event, failure, signed_headers
+from domain.outbox.delivery import MOST_QUEUED, Failure, Pending, body_of, cloud_event, failure, signed_headers
 from domain.outbox.targets import parse_targets
 from domain.text.errors import InvalidInputError
 from tests.support.pictures.pictures import NOW
@@ -217,3 +217,7 @@ def test_what_a_subscription_leaves_open() -> None:
         "deployments": (),
         "give_up_after_seconds": 86_400,
     }
+
+
+def test_the_documented_length_of_a_queue_that_nobody_reads() -> None:
+    assert MOST_QUEUED == 1000

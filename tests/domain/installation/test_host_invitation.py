@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from domain.installation.host_invitation import (
+    LASTS,
     Invitation,
     JoinRequest,
     SharedSettings,
@@ -27,6 +28,11 @@ def test_a_line_is_an_address_and_a_secret_of_which_what_is_shown_tells_nothing(
     assert Invitation.parse(str(invitation)) == invitation
     assert "s3cret" not in repr(invitation) + invitation.proof
     assert invitation.proof != Invitation.parse("https://rollway.example.com#other").proof
+    assert Invitation.parse("http://h:8000/#a#b").secret == "a#b"
+
+
+def test_a_line_lasts_for_the_documented_hour() -> None:
+    assert LASTS.total_seconds() == 3600
 
 
 @pytest.mark.parametrize("text", ["", "https://x", "https://x#", "#secret", "x#secret", "ftp://x#secret", "https://#s"])

@@ -1,12 +1,20 @@
 """Database, home and Redis of one installation, and a release that knows the database's contract: the whole table."""
 
+import os
 import re
 from pathlib import Path
 from uuid import UUID
 
 import pytest
 
-from domain.installation.contract import CONTRACT, Installation, WrongInstallationError, check, check_redis
+from domain.installation.contract import (
+    CONTRACT,
+    WRONG_INSTALLATION,
+    Installation,
+    WrongInstallationError,
+    check,
+    check_redis,
+)
 
 OURS, THEIRS = UUID(int=1), UUID(int=2)
 DATABASE = Installation(OURS, CONTRACT)
@@ -61,3 +69,7 @@ def test_a_release_works_with_its_own_contract_and_with_the_next_one(ahead: int,
     except WrongInstallationError as error:
         told = f"refused: {error.message}"
     assert re.match(says, told), told
+
+
+def test_a_process_that_refuses_to_begin_ends_with_the_documented_exit_code() -> None:
+    assert WRONG_INSTALLATION == os.EX_CONFIG

@@ -6,7 +6,16 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from domain.installation.tokens import NewToken, NotAllowedError, Role, SessionEnd, Token, login_path
+from domain.installation.tokens import (
+    SECRET_BYTES,
+    SECRET_PREFIX,
+    NewToken,
+    NotAllowedError,
+    Role,
+    SessionEnd,
+    Token,
+    login_path,
+)
 
 VIEWER, RELEASER, OPERATOR, ADMIN = Role
 
@@ -101,3 +110,8 @@ def test_a_refusal_names_both_roles_for_programs() -> None:
     with pytest.raises(NotAllowedError) as refused:
         token(VIEWER).refuse_below(ADMIN)
     assert refused.value.detail == {"needed": ADMIN, "role": VIEWER}
+
+
+def test_a_secret_has_256_bits_and_a_beginning_by_which_it_is_known_in_a_log() -> None:
+    assert SECRET_BYTES * 8 == 256
+    assert SECRET_PREFIX == "rollway_"

@@ -45,6 +45,8 @@ def test_an_address_that_a_replica_can_have(address: str) -> None:
         ("-a:80", "'-a' is no host"),
         (f"{'a' * 64}:80", "is no host"),
         ("[gpu]:80", "is no host"),
+        ("10.0.0.7]:80", "'10.0.0.7]' is no host"),
+        ("[10.0.0.77:80", "'[10.0.0.77' is no host"),
         ("fd00::7:80", "must have an IPv6 address in brackets"),
         ("[10.0.0.7]:80", "must have an IPv6 address in brackets"),
         ("169.254.169.254:80", "is link-local, where no replica can be"),

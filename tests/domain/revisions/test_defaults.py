@@ -7,7 +7,13 @@ from pydantic import BaseModel
 
 from domain.revisions.health_check import HealthCheck
 from domain.revisions.revision import RevisionSpec
-from domain.revisions.runtime_spec import DockerResources, DockerSpec, ExternalSpec
+from domain.revisions.runtime_spec import (
+    DEFAULT_CONTAINER_PORT,
+    DEFAULT_PIDS,
+    DockerResources,
+    DockerSpec,
+    ExternalSpec,
+)
 from domain.revisions.warm_start_spec import Park, ParkRequest, Prepare, WarmUp, WarmUpRequest
 
 LIMITS = {"memory": None, "cpus": None, "pids": None, "gpus": None}
@@ -101,3 +107,7 @@ def test_what_is_written_down_stays(written: dict[str, Any]) -> None:
 
 def test_on_the_network_of_the_host_rollway_chooses_the_port() -> None:
     assert DockerSpec.model_validate({"image": "web:1", "network": "host"}).port is None
+
+
+def test_the_documented_port_and_processes_of_a_container() -> None:
+    assert (DEFAULT_CONTAINER_PORT, DEFAULT_PIDS) == (8080, 4096)

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from domain.revisions.health_check import HealthCheck
 from domain.revisions.revision import RevisionSpec
 
 OF_HTTP2: dict[str, Any] = {"protocol": "http2", "path": "/up"}
@@ -77,3 +78,8 @@ def test_a_host_is_a_name_with_or_without_a_port(host: str) -> None:
 def test_what_is_no_host_is_refused(host: str) -> None:
     with pytest.raises(ValidationError):
         checked(host=host)
+
+
+def test_a_probe_names_the_host_that_it_asks_for_or_the_address() -> None:
+    assert HealthCheck().host_header("10.0.0.7:80") == "10.0.0.7:80"
+    assert HealthCheck(host="shop.example.com").host_header("10.0.0.7:80") == "shop.example.com"

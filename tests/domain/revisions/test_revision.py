@@ -173,6 +173,11 @@ def external(**section: Any) -> dict[str, Any]:
             "of another volume",
         ),
         (
+            docker(image="a", volumes={"./a": "/b"}, cache_volumes={"c": "/c"}),
+            "docker.volumes",
+            "must be an absolute folder",
+        ),
+        (
             {"command": ["a"], **docker(image="a", cache_volumes={"c": "/c"}), "runtime": "process"},
             "docker",
             "runtime 'docker'",

@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from pydantic import ValidationError
 
 from domain.commands.registry import parse_command
 from domain.model.deployment import Deployment
@@ -75,6 +76,20 @@ def test_what_is_refused_is_not_quoted(value: object) -> None:
     with pytest.raises(InvalidInputError, match=r"spec\.env\.DB: ") as refused:
         parse_command("rollway.add_revision", {"request_id": "1", "deployment": "web", **variable(value)})
     assert "hunter2" not in str(refused.value)
+
+
+def test_a_reference_is_read_from_fields_or_taken_as_it_is() -> None:
+    reference = SecretReference(secret=DB)
+    spec = RevisionSpec.model_validate({"command": ["serve"], "env": {"A": reference, "B": {"secret": DB}, "C": DB}})
+    assert spec.env == {"A": reference, "B": reference, "C": DB}
+    with pytest.raises(ValidationError, match="colour"):
+        SecretReference.model_validate({"secret": DB, "colour": "red"})
+
+
+@pytest.mark.parametrize("number", [1, 1.5, True])
+def test_a_number_is_no_value_of_a_variable(number: object) -> None:
+    with pytest.raises(InvalidInputError, match=r"^spec\.env\.DB: must be text; put it in quotes$"):
+        ask("add_revision", **variable(number))
 
 
 def test_the_other_system_has_secrets_of_its_own() -> None:

@@ -127,7 +127,7 @@ def test_a_revision_that_exists_with_another_content_is_named() -> None:
     "spec",
     [
         {**IMAGE, "user": None, "external": None, "command": None, "working_directory": None},
-        {**SERVE, "docker": None, "external": None},
+        {**SERVE, "docker": None, "external": None, "prepare": None},
         {"runtime": "external", "external": {"webhook": HOOK}, "docker": None, "user": None, "command": None},
         {"runtime": "external", "external": {"webhook": HOOK}, "hosts": {}, "spread": "host", "needs": {}},
         {"runtime": "external", "external": {"webhook": HOOK}, "prepare": None},
@@ -184,6 +184,15 @@ def test_what_does_not_go_together_is_told_once(spec: dict[str, Any], fault: str
     with pytest.raises(ValidationError) as refused:
         RevisionSpec.model_validate(spec)
     assert InvalidInputError.of(refused.value, model=RevisionSpec).message == fault
+
+
+@pytest.mark.parametrize("command", ["a && b", ["a", "$PORT"], None])
+def test_the_image_of_a_container_may_have_a_shell(command: object) -> None:
+    spec = {**IMAGE, "command": command, "prepare": {"command": "a && b"}, "env": {"A": "$x"}}
+    written = WrittenSpec.model_validate(spec)
+    assert written.prepare is not None
+    assert written.prepare.command == ("a", "&&", "b")
+    assert bool(written.command) is bool(command)
 
 
 def test_what_a_person_wrote_down_is_the_content_without_the_name() -> None:

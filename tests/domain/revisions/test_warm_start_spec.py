@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from domain.revisions.revision import RevisionSpec, WrittenSpec, revision_name
-from domain.revisions.warm_start_spec import WarmUp
+from domain.revisions.warm_start_spec import WarmUp, WarmUpRequest
 from domain.text.errors import InvalidInputError
 
 COMMAND = {"command": ["serve"]}
@@ -91,3 +91,31 @@ def test_a_preparation_is_a_command_as_that_of_a_replica_or_an_image() -> None:
     image = RevisionSpec.model_validate({**DOCKER, "prepare": {"image": True}})
     assert revision_name("web", image) != revision_name("web", RevisionSpec.model_validate(DOCKER))
     assert "prepare" not in RevisionSpec.model_validate(DOCKER).canonical_json()
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["connection", "content-length", "te", "trailer", "transfer-encoding", "upgrade", "x-rollway-warm-up", "Upgrade"],
+)
+def test_a_header_that_rollway_sets_itself_is_refused(name: str) -> None:
+    fault = fault_of({"requests": [{"path": "/", "headers": {name: "1"}}]})
+    assert fault == f"warm_up.request 1, headers: {name!r} is refused: Rollway sets it itself"
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH"])
+def test_some_methods_have_a_body_and_the_others_none(method: str) -> None:
+    given = {"path": "/", "method": method, "body": "{}", "headers": {"Content-Type": "a/b;\tq=~"}}
+    assert WarmUpRequest.model_validate(given).model_dump().items() >= given.items()
+    for other in ("GET", "HEAD", "DELETE"):
+        assert WarmUpRequest.model_validate({"path": "/", "method": other}).body is None
+        fault = fault_of({"requests": [{**given, "method": other}]})
+        assert fault.endswith(f"body: belongs to the methods POST, PUT, PATCH, and method is {other}")
+
+
+def test_a_body_of_a_method_that_there_is_not_is_no_second_fault() -> None:
+    fault = fault_of({"requests": [{"path": "/", "method": "FETCH", "body": "{}"}]})
+    assert fault == "warm_up.request 1, method: must be 'GET', 'HEAD', 'POST', 'PUT', 'PATCH' or 'DELETE'"
+
+
+def test_a_request_is_told_without_its_query() -> None:
+    assert str(WarmUpRequest(method="HEAD", path="/v1/models?key=s3cret")) == "HEAD /v1/models"

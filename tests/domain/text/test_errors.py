@@ -185,6 +185,8 @@ def test_a_taken_entrance_is_refused_naming_both_deployments() -> None:
 
 
 def test_of_many_faults_the_first_twenty_are_told_and_the_rest_is_counted() -> None:
+    assert refused({"sizes": [{"least": 1}] * 20}).message.endswith("size 20, most: is missing")
+    assert refused({"sizes": [{"least": 1}] * 21}).message.endswith("size 20, most: is missing; and 1 more")
     told = refused({"sizes": [{"least": 1}] * 25}).message
     assert told.startswith("size 1, most: is missing; ")
     assert told.endswith("size 20, most: is missing; and 5 more")
