@@ -181,3 +181,27 @@ def test_what_is_parked_and_can_sleep_lends_its_devices_to_those_that_come() -> 
     left = [(route.revision_id, route.has_lent) for route in world.deployment.routes]
     assert sorted(left) == [(V1, True)] * 3 + [(V2, False)] * 3
     assert most_holding(world) == 3
+
+
+def test_asleep_falls_what_is_parked_and_well_of_a_revision_that_can_sleep() -> None:
+    world = on_devices("▫■▲|▫", 4, (V1,))
+    well, serving, sick, other = world.deployment.routes
+    parked = replace(sick, parked_until=well.parked_until)
+    world.deployment = replace(world.deployment, routes=(well, serving, parked, other))
+    world.run(0)
+    seen = world.looks[0].decision.deployment.routes
+    assert [route.has_lent for route in seen] == [True, False, False, False]
+    assert seen[0].status is RouteStatus.PROVISIONING
+
+
+@pytest.mark.parametrize(("places", "may_wake"), [(0, False), (1, True)])
+def test_a_sleeper_may_wake_where_a_device_is_free(places: int, *, may_wake: bool) -> None:
+    """Three replicas hold one each, and the fourth sleeps; `places`: those that are free beside them."""
+    world = on_devices("▫■■■|", places, (V1,))
+    sleeper, *others = world.deployment.routes
+    world.deployment = replace(world.deployment, routes=(replace(sleeper, has_lent=True), *others))
+    world.places = {V1: places + 3, V2: places + 3}
+    world.run(0)
+    room = world.looks[0].decision.deployment.devices
+    assert room is not None
+    assert (room.lent, room.free) == ({sleeper.id: may_wake}, {V1: places, V2: places})
