@@ -23,6 +23,7 @@ from domain.cycle.transitions import Glimpse, Wait
 from domain.handlers.deploying import DeployingProvisioningHandler
 from domain.model.canary import NOTHING_SEEN, CanaryState
 from domain.model.deployment import Deployment, RouteCounts
+from domain.model.states import PREPARING
 from domain.steering.verbs import scale
 from domain.text.errors import WrongStateError
 from tests.support.pictures.pictures import (
@@ -72,6 +73,11 @@ def test_past_all_weights_none_is_left_and_a_promotion_is_used_up() -> None:
         (deploying("■■|◇"), "waiting: 1 new starting; 0 of 3 ready"),
         (deploying("■■|◇", paused_at=NOW), "waiting: it is paused; 'rollway resume web' continues"),
         (deploying("■■■|"), ""),
+        (deploying("■■■|", status=PREPARING), ""),  # hosts are waited for, and no strategy
+        (
+            deploying("■■■|", status=PREPARING, paused_at=NOW),
+            "waiting: it is paused; 'rollway resume web' continues",
+        ),
         (
             rolling_back("■■◇|"),
             "waiting: 2 of 3 ready, 1 starting, 0 unhealthy, 0 of other revisions; 3 live of at most 4",
