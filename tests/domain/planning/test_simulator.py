@@ -9,7 +9,7 @@ import pytest
 
 from domain.devices.room import DeviceRoom
 from domain.handlers.dispatch import handler_of
-from domain.model.policy import DeploymentPolicy
+from domain.model.policy import DeploymentPolicy, RolloutLimits
 from domain.model.states import RouteStatus
 from domain.planning import simulator as simulated
 from domain.planning.plan_input import Subject, says_when_healthy
@@ -132,6 +132,14 @@ def test_a_start_that_never_ends_never_comes_to_rest() -> None:
     foreseen = plan(Subject(stuck), NOW, Timings(starts=(FIVE_WEEKS,)), lambda: 0.5)
     assert foreseen.seconds is None
     assert any(warning.startswith("it does not come to rest: ") for warning in foreseen.warnings)
+
+
+def test_the_longest_timeout_is_waited_for_by_a_plan() -> None:
+    patient = deploying("■■|◇", limits=RolloutLimits(timeout_seconds=30 * 86400))
+    fates = LearnedFates(timings=Timings(starts=(FIVE_WEEKS,)), draw=lambda: 0.5)
+    why = course(patient, NOW, fates).back_reason
+    assert why is not None
+    assert why.startswith("the timeout of 2.592e+06 s has passed")
 
 
 def test_those_that_are_stopping_when_it_begins_have_a_fate_too() -> None:
