@@ -53,4 +53,5 @@ EXPLAINED: dict[str, str] = {
     "rollout_plan: 9 -> 8": "how often it is run, give or take once",
     "rollout_plan: 800000 -> 800001": "how large a run may be, give or take a replica",
     "rollout_plan: 800000 -> 799999": "how large a run may be, give or take a replica",
+    "policy.DeploymentPolicy.as_json: mode='json' -> nothing (2)": "every limit is JSON as it is",
 }

@@ -23,6 +23,7 @@ from tests.support.pictures.pictures import (
     READY,
     V1,
     V2,
+    blue_green,
     deploying,
     resting,
     rolling_back,
@@ -140,6 +141,12 @@ def test_the_longest_timeout_is_waited_for_by_a_plan() -> None:
     why = course(patient, NOW, fates).back_reason
     assert why is not None
     assert why.startswith("the timeout of 2.592e+06 s has passed")
+
+
+def test_the_moves_of_a_course_are_what_each_wave_creates_drains_promotes_and_parks() -> None:
+    delayed = blue_green(auto_promote=True, scale_down_delay_seconds=60)
+    assert course(deploying("■■|", 2, policy=delayed), NOW, Fates()).moves == ((2, 0, 0, 0), (0, 0, 2, 2))
+    assert course(deploying("■■■|"), NOW, Fates()).moves == ((1, 1, 0, 0),) * 3 + ((0, 0, 0, 0),)
 
 
 def test_those_that_are_stopping_when_it_begins_have_a_fate_too() -> None:
