@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from domain.model.decision import Decision, RouteChanges, WaitsFor
+from domain.model.decision import Decision, RouteChanges, Waits, WaitsFor
 from domain.model.deployment import Deployment, Rollout
 from domain.model.policy import DeploymentPolicy
 from domain.model.states import PREPARING, ROLLING_BACK, RouteStatus
@@ -112,13 +112,13 @@ class DeploymentStrategyEvaluator:
         canary = self.strategy_of(rollout.policy).turned_back(turned, rollout.policy.spec, at_once=at_once)
         return replace(rollout, canary=canary)
 
-    def wait_of(self, deployment: Deployment, now: datetime) -> Decision | None:
+    def wait_of(self, deployment: Deployment, now: datetime) -> Waits | None:
         """The rollout's wait, before its limits apply; None without one."""
         if deployment.status == PREPARING and not deployment.paused_at:
             return None
         decide = self.evaluate_back if deployment.status == ROLLING_BACK else self.evaluate_one
         decision = contained(decide, (deployment,), now).assignments.get(deployment.id)
-        return decision if decision and decision.waits else None
+        return decision.waits if decision else None
 
     def budget(self, deployment: Deployment) -> Budget:
         """The budget of the running rollout. Raises ValueError without one."""

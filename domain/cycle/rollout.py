@@ -119,7 +119,7 @@ def is_judged(rollout: Rollout) -> bool:
 def wait_in_words(deployment: Deployment, now: datetime) -> str:
     """The rollout's wait at its next look, in words; empty if it continues."""
     wait = EVALUATOR.wait_of(deployment, now)
-    return wait.waits.reason if wait and wait.waits else ""
+    return wait.reason if wait else ""
 
 
 def unpaused(deployment: Deployment, now: datetime) -> Deployment:

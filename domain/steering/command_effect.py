@@ -70,7 +70,7 @@ class Effect:
         if self.already or rollout is None:
             return self
         wait = EVALUATOR.wait_of(self.deployment, now) if rollout.clock_stopped_at else None
-        waits_for = wait.waits.awaited_verb if wait and wait.waits else None
+        waits_for = wait.awaited_verb if wait else None
         return replace(self, waits_for=waits_for, guard=guard_of(self.deployment))
 
 

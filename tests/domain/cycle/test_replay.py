@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 
 from domain.cycle.recording import decision_json, inputs_from_json, inputs_json
 from domain.cycle.transitions import ClassifiedDecision
-from domain.handlers.dispatch import HANDLERS, cycle, handler_of, replay_step
+from domain.handlers.dispatch import (
+    HANDLERS,
+    cycle,
+    handler_of,
+    is_same_decision,
+    records_a_failed_write,
+    replay_step,
+)
 from domain.model.deployment import Deployment
 from domain.model.policy import DeploymentPolicy, RolloutLimits, UnreadableSpec
 from domain.model.states import RouteStatus, Verdict
@@ -131,3 +138,32 @@ def test_settings_that_this_release_cannot_read_fail_in_the_replay_as_they_did_i
 def test_an_unknown_phase_is_refused_naming_those_that_exist() -> None:
     with pytest.raises(InvalidInputError, match=r"phase must be one of check_pending, .*, not 'deployed'"):
         replay_step(stored(deploying("■■■|"), NOW), "deployed")
+
+
+@pytest.mark.parametrize(
+    ("attempts", "verdict", "is_refused"),
+    [
+        (0, "error", True),
+        (0, "give_up", False),
+        (3, "give_up", False),
+        (4, "give_up", True),  # the fifth in a row
+        (5, "give_up", True),
+        (4, "success", False),
+        (4, "expired", False),
+    ],
+)
+def test_an_error_or_the_end_of_five_of_them_is_a_decision_that_postgres_refused(
+    attempts: int, verdict: str, *, is_refused: bool
+) -> None:
+    assert records_a_failed_write(attempts, {"verdict": verdict}) is is_refused
+
+
+def test_a_decision_is_the_same_in_other_words_and_without_what_earlier_releases_did_not_write() -> None:
+    decided = said(cycle(deploying("■■■|"), NOW))
+    assert is_same_decision({**decided, "reason": "in other words"}, decided)
+    short = {name: value for name, value in decided["changes"].items() if name not in ("stage", "woken")}
+    assert is_same_decision({**decided, "changes": short}, decided)
+    for name, value in (("stage", {"number": 1, "weight": 500}), ("woken", [[str(V1), "active"]])):
+        changes = {**decided["changes"], name: value}
+        assert not is_same_decision({**decided, "changes": changes}, decided)
+    assert not is_same_decision({**decided, "desired_replicas": 4}, decided)

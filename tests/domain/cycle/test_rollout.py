@@ -20,18 +20,24 @@ from domain.cycle.rollout import (
     with_evidence,
 )
 from domain.cycle.transitions import Glimpse, Wait
+from domain.devices.room import DeviceRoom
 from domain.handlers.deploying import DeployingProvisioningHandler
 from domain.model.canary import NOTHING_SEEN, CanaryState
 from domain.model.deployment import Deployment, RouteCounts
+from domain.model.policy import DeploymentPolicy
+from domain.model.states import PREPARING
 from domain.steering.verbs import scale
 from domain.text.errors import WrongStateError
 from tests.support.pictures.pictures import (
     NOW,
     READY,
+    RECREATE,
+    V2,
     blue_green,
     deploying,
     resting,
     rolling_back,
+    rolling_update,
 )
 from tests.support.pictures.policies import canary
 
@@ -72,6 +78,11 @@ def test_past_all_weights_none_is_left_and_a_promotion_is_used_up() -> None:
         (deploying("■■|◇"), "waiting: 1 new starting; 0 of 3 ready"),
         (deploying("■■|◇", paused_at=NOW), "waiting: it is paused; 'rollway resume web' continues"),
         (deploying("■■■|"), ""),
+        (deploying("■■■|", status=PREPARING), ""),  # hosts are waited for, and no strategy
+        (
+            deploying("■■■|", status=PREPARING, paused_at=NOW),
+            "waiting: it is paused; 'rollway resume web' continues",
+        ),
         (
             rolling_back("■■◇|"),
             "waiting: 2 of 3 ready, 1 starting, 0 unhealthy, 0 of other revisions; 3 live of at most 4",
@@ -108,6 +119,21 @@ def test_no_decision_creates_more_than_are_wanted_or_fit(deployment: Deployment,
 def test_the_guard_is_the_widest_of_the_ways_there_and_back(sizes: dict[str, int], ceiling: int, keep: int) -> None:
     guard = guard_of(deploying("■■■■|", 4, 1, 1, rollout=sizes))
     assert (guard.ceiling, guard.keep) == (ceiling, keep)
+
+
+@pytest.mark.parametrize(
+    ("policy", "devices", "keep"),
+    [
+        (rolling_update(1, 0), None, 4),
+        (rolling_update(1, 0), DeviceRoom({V2: 0}), 3),  # in place, on a way back from a bad revision
+        (rolling_update(1, 2), DeviceRoom({V2: 0}), 2),
+        (RECREATE, DeviceRoom({V2: 0}), 0),
+    ],
+)
+def test_the_guard_lets_one_be_missing_where_devices_may_be_short(
+    policy: DeploymentPolicy, devices: DeviceRoom | None, keep: int
+) -> None:
+    assert guard_of(deploying("■■■■|", 4, policy=policy, devices=devices)).keep == keep
 
 
 def test_a_size_with_the_rollout_leaves_with_its_revision_and_one_without_stays() -> None:

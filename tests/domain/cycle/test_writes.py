@@ -33,6 +33,7 @@ from domain.replicas.host_choice import HostUp, Placement, PlacingGrounds, Unpla
 from tests.support.pictures.pictures import (
     DEPLOYMENT,
     NOW,
+    PENDING,
     READY,
     ROLLING_BACK,
     ROLLOUT,
@@ -78,6 +79,12 @@ def test_a_wait_writes_the_rollout_where_its_clock_stops_and_what_a_person_must_
     assert green.rollout.clock_stopped_at == NOW
     stopped = effect_of(deploying("■■■|□□□", policy=blue_green(), rollout={"clock_stopped_at": NOW}))
     assert (stopped.rollout, stopped.waits_for) == (None, "promote")
+
+
+def test_where_there_is_no_rollout_a_person_is_not_asked_for_one() -> None:
+    pending = effect_of(resting("", status=PENDING, current_revision_id=None))
+    assert pending.decision.reason.startswith("waiting: it has no revision yet; 'rollway activate web REVISION'")
+    assert (pending.waits_for, pending.rollout) == (None, None)
 
 
 def test_a_step_of_many_writes_a_record_and_the_rollout_and_no_snapshot() -> None:

@@ -10,11 +10,13 @@ import pytest
 
 from domain.autoscaling.rule import NO_AUTOSCALING
 from domain.cycle.recording import inputs_from_json, inputs_json
-from domain.handlers.check_replica import CheckReplicaHandler, ReconcileHandler, is_settled
+from domain.devices.room import DeviceRoom
+from domain.handlers.check_replica import CheckReplicaHandler, ReconcileHandler, budget_at_rest, is_settled
 from domain.handlers.dispatch import cycle
 from domain.model.deployment import Deployment, StartFailures
 from domain.model.states import DeploymentLifecycleStatus, RouteStatus, Verdict
 from domain.planning.simulator import with_status
+from domain.strategies.budget import Budget
 from tests.support.pictures.autoscaling_rules import DOWN, ago, rule, seen
 from tests.support.pictures.pictures import NOW, READY, SCALING, V1, V2, V3, deploying, resting, route_id
 from tests.support.pictures.simulation import applied
@@ -159,3 +161,23 @@ def test_a_snapshot_with_rules_survives_json() -> None:
     assert inputs_from_json(stored) == (ready, NOW)
     without = {key: value for key, value in stored["deployment"].items() if key not in NEW}
     assert inputs_from_json({"deployment": without, "now": NOW})[0] == replace(ready, autoscaling=NO_AUTOSCALING)
+
+
+@pytest.mark.parametrize(
+    ("deployment", "ceiling", "keep", "counts_stopping"),
+    [
+        (resting("■■■", status=READY), 4, 3, False),
+        (resting("■■■", status=READY, may_surge=False), 3, 3, False),
+        (resting("■|■■■", status=READY, may_surge=False), 4, 3, False),  # one of another revision blocks nobody
+        (resting("▣■■", status=READY), 4, 3, False),
+        (resting("▣■■", status=READY, may_surge=False), 3, 2, False),  # it goes before the one in its place comes
+        (resting("▣", 0, status=READY, may_surge=False), 0, 0, False),
+        (resting("■■■", status=READY, count_stopping=True), 4, 3, True),
+        (resting("■■■", status=READY, devices=DeviceRoom({V2: 0})), 4, 3, True),  # one that stops still holds some
+    ],
+)
+def test_at_rest_one_more_may_run_and_none_fewer_unless_there_is_no_room_for_more(
+    deployment: Deployment, ceiling: int, keep: int, *, counts_stopping: bool
+) -> None:
+    n = deployment.desired_replicas
+    assert budget_at_rest(deployment) == Budget(n, ceiling, keep, counts_stopping)

@@ -60,3 +60,43 @@ def test_the_deadlines_of_the_rollout_are_stopped_meanwhile() -> None:
     assert begins.rollout is not None
     assert begins.rollout.deadline == waited.rollout.deadline + (late - NOW)
     assert (begins.status, begins.preparations) == (PROVISIONING, ())
+
+
+@pytest.mark.parametrize(
+    ("hosts", "reason"),
+    [
+        ([("h1", RUNNING, "pulling 40 %")], "waiting: 0 of 1 host prepared, h1: pulling 40 %"),
+        (
+            [("h1", RUNNING, ""), ("h2", WAITING, "x"), ("h3", RUNNING, "unpacking"), ("h4", DONE, "y")],
+            "waiting: 1 of 4 hosts prepared, h1 at it, h3: unpacking",
+        ),
+        (
+            [("h1", DONE, ""), ("h2", FAILED, "disk full"), ("h3", FAILED, "x")],
+            "host h2 could not be prepared: disk full",
+        ),
+        ([("h1", DONE, "")], "1 host prepared"),
+    ],
+)
+def test_it_says_what_each_host_is_at(hosts: list[tuple[str, PreparationState, str]], reason: str) -> None:
+    deployment = preparing(preparations=tuple(Preparation(*host) for host in hosts))
+    assert cycle(deployment, NOW).reason == reason
+
+
+@pytest.mark.parametrize(("changed", "seconds"), [({}, 5), ({"paused_at": NOW}, None), ({"hold": HELD}, 3600)])
+def test_what_a_host_says_is_read_again_soon_and_not_while_it_is_paused_or_held(
+    changed: dict[str, Any], seconds: float | None
+) -> None:
+    decision = cycle(preparing(RUNNING, **changed), NOW)
+    assert decision.due_at == (None if seconds is None else NOW + timedelta(seconds=seconds))
+    assert decision.clock_stopped
+    assert decision.waits is not None
+    assert decision.waits.kind == ("person" if "paused_at" in changed else "hold" if "hold" in changed else "host")
+
+
+@pytest.mark.parametrize("states", [(DONE, FAILED), (DONE, DONE), ()])
+@pytest.mark.parametrize("stands", [{"paused_at": NOW}, {"hold": HELD}])
+def test_nothing_begins_and_nothing_goes_back_while_it_is_paused_or_held(
+    states: tuple[PreparationState, ...], stands: dict[str, Any]
+) -> None:
+    decision = cycle(preparing(*states, **stands), NOW)
+    assert (decision.verdict, decision.to) == (Verdict.SKIPPED, PREPARING)

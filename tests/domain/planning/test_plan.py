@@ -254,3 +254,10 @@ def test_the_most_at_once_is_that_of_any_run_and_not_of_the_usual_one(
     assert (usual.most_live, usual.most_running) != (most_live, most_running)
     foreseen = planned(deployment, SLOW_OR_QUICK)
     assert (foreseen.most_live, foreseen.most_running) == (most_live, most_running)
+
+
+@pytest.mark.parametrize("learned", [Timings(starts=(5.0,)), Timings(stops=(3.0,)), Timings()])
+def test_where_no_start_or_no_stop_is_learned_they_are_taken_to_differ(learned: Timings) -> None:
+    by_order = deploying("■■■■|", 4, 1, 1, spec={"pacing": "continuous", "count_stopping": True})
+    assert not planned(by_order, learned).is_certain
+    assert planned(by_order, Timings(starts=(2.0,), stops=(2.0,))).is_certain

@@ -9,7 +9,7 @@ import pytest
 
 from domain.devices.room import DeviceRoom
 from domain.handlers.dispatch import handler_of
-from domain.model.policy import DeploymentPolicy
+from domain.model.policy import DeploymentPolicy, RolloutLimits
 from domain.model.states import RouteStatus
 from domain.planning import simulator as simulated
 from domain.planning.plan_input import Subject, says_when_healthy
@@ -23,6 +23,7 @@ from tests.support.pictures.pictures import (
     READY,
     V1,
     V2,
+    blue_green,
     deploying,
     resting,
     rolling_back,
@@ -134,6 +135,20 @@ def test_a_start_that_never_ends_never_comes_to_rest() -> None:
     assert any(warning.startswith("it does not come to rest: ") for warning in foreseen.warnings)
 
 
+def test_the_longest_timeout_is_waited_for_by_a_plan() -> None:
+    patient = deploying("■■|◇", limits=RolloutLimits(timeout_seconds=30 * 86400))
+    fates = LearnedFates(timings=Timings(starts=(FIVE_WEEKS,)), draw=lambda: 0.5)
+    why = course(patient, NOW, fates).back_reason
+    assert why is not None
+    assert why.startswith("the timeout of 2.592e+06 s has passed")
+
+
+def test_the_moves_of_a_course_are_what_each_wave_creates_drains_promotes_and_parks() -> None:
+    delayed = blue_green(auto_promote=True, scale_down_delay_seconds=60)
+    assert course(deploying("■■|", 2, policy=delayed), NOW, Fates()).moves == ((2, 0, 0, 0), (0, 0, 2, 2))
+    assert course(deploying("■■■|"), NOW, Fates()).moves == ((1, 1, 0, 0),) * 3 + ((0, 0, 0, 0),)
+
+
 def test_those_that_are_stopping_when_it_begins_have_a_fate_too() -> None:
     world = World(resting("■■■~", status=READY, status_for=0), NOW, Fates(Fate(stop_seconds=5)))
     world.run(4)
@@ -181,3 +196,27 @@ def test_what_is_parked_and_can_sleep_lends_its_devices_to_those_that_come() -> 
     left = [(route.revision_id, route.has_lent) for route in world.deployment.routes]
     assert sorted(left) == [(V1, True)] * 3 + [(V2, False)] * 3
     assert most_holding(world) == 3
+
+
+def test_asleep_falls_what_is_parked_and_well_of_a_revision_that_can_sleep() -> None:
+    world = on_devices("▫■▲|▫", 4, (V1,))
+    well, serving, sick, other = world.deployment.routes
+    parked = replace(sick, parked_until=well.parked_until)
+    world.deployment = replace(world.deployment, routes=(well, serving, parked, other))
+    world.run(0)
+    seen = world.looks[0].decision.deployment.routes
+    assert [route.has_lent for route in seen] == [True, False, False, False]
+    assert seen[0].status is RouteStatus.PROVISIONING
+
+
+@pytest.mark.parametrize(("places", "may_wake"), [(0, False), (1, True)])
+def test_a_sleeper_may_wake_where_a_device_is_free(places: int, *, may_wake: bool) -> None:
+    """Three replicas hold one each, and the fourth sleeps; `places`: those that are free beside them."""
+    world = on_devices("▫■■■|", places, (V1,))
+    sleeper, *others = world.deployment.routes
+    world.deployment = replace(world.deployment, routes=(replace(sleeper, has_lent=True), *others))
+    world.places = {V1: places + 3, V2: places + 3}
+    world.run(0)
+    room = world.looks[0].decision.deployment.devices
+    assert room is not None
+    assert (room.lent, room.free) == ({sleeper.id: may_wake}, {V1: places, V2: places})
