@@ -50,4 +50,13 @@ EXPLAINED: dict[str, str] = {
     "in_place._with_shortage: target is None -> nothing": "no revision has no shortage",
     "in_place._put_to_sleep: rollout -> nothing": "only a rollout goes forward",
     "judge_step._of_copies: now -> nothing": "before proxies know the weight nothing is counted",
+    "judge_step.waits_for_sides: 0 -> 1": "without other replicas there is no floor",
+    "judge_step.waits_for_sides: 0 -> -1": "without other replicas there is no floor",
+    "rollback.WeighingStrategy.go_back: not canary.weight -> nothing": "who converges leaves enough for all requests",
+    "rollback._from_weight: 0 -> nothing": "it is asked with a weight alone",
+    "rollback._from_weight: 0 -> 1": "it is asked with a weight alone",
+    "rollback._from_weight: 0 -> -1": "it is asked with a weight alone",
+    "rollback._from_weight: return Decision.wait(for_replicas(sentence, old, budget, now), recheck_at) -> return None": (
+        "a weight that proxies know lets as many leave as converge drains"
+    ),
 }
