@@ -56,7 +56,16 @@ EXPLAINED: dict[str, str] = {
     "rollback._from_weight: 0 -> nothing": "it is asked with a weight alone",
     "rollback._from_weight: 0 -> 1": "it is asked with a weight alone",
     "rollback._from_weight: 0 -> -1": "it is asked with a weight alone",
-    "rollback._from_weight: return Decision.wait(for_replicas(sentence, old, budget, now), recheck_at) -> return None": (
-        "a weight that proxies know lets as many leave as converge drains"
+    "sizing.sizes_at: 0 -> nothing": "it is asked with a weight alone",
+    "sizing.sizes_at: 0 -> 1": "a hundredth of a percent takes no replica",
+    "sizing.sizes_at: 0 -> -1": "a share beyond all takes no more than all",
+    "sizing.sizes_kept: 0 -> nothing": "it is asked with a weight alone",
+    "sizing.sizes_kept: 0 -> -1": "a share below none takes none",
+    "sizing.sizes_kept: 0 -> -1 (2)": "no side is smaller than none",
+    "sizing.sizes_kept: 0 -> 1 (3)": "an old one stays at each weight",
+    "sizing.sizes_kept: 0 -> -1 (3)": "an old one stays at each weight",
+    "sizing.sizes_kept: budget.ceiling - canary_size - fresh -> budget.ceiling - canary_size + fresh": (
+        "next to a fresh baseline there is room for all old ones"
     ),
+    "sizing.above_floor: 0 -> nothing": "it is asked with a weight alone",
 }

@@ -100,10 +100,10 @@ def _from_weight(  # noqa: PLR0913
         return replace(converging, changes=changes)
     old = Buckets.of(deployment.routes, target, now)
     recheck_at = soonest((held_until(deployment), old.next_change_at(now)), now)
-    if canary.weight_known_at is None:
-        return Decision.wait(for_proxies(current_weight), recheck_at)
     sentence = f"the canary answers {percent(current_weight)} of the requests until old ones can"
-    return Decision.wait(for_replicas(sentence, old, budget, now), recheck_at)
+    is_known = canary.weight_known_at is not None
+    waits = for_replicas(sentence, old, budget, now) if is_known else for_proxies(current_weight)
+    return Decision.wait(waits, recheck_at)
 
 
 def at_once(deployment: Deployment, weight: int, harm: str, budget: Budget) -> str:

@@ -72,7 +72,7 @@ def sizes_kept(  # noqa: PLR0913  (all of one look)
     current_weight, new = canary.weight or 0, len(well_placed(buckets.target, now))
     needed_now = needed(budget.keep, current_weight) if is_rising(canary, spec) else sizes.canary
     canary_size = max(new, needed_now if canary.stage else 0)
-    young = baseline(deployment, deployment.rollout) if sizes.fresh and deployment.rollout else ()
+    young = baseline(deployment, deployment.rollout) if deployment.rollout else ()
     there = min(sizes.fresh, len(well_placed(young, now)))  # those beyond are old ones that were replaced, or have come
     fresh = sizes.fresh if canary.stage else there
     elders = len(well_placed(buckets.foreign, now)) - there
@@ -118,7 +118,7 @@ def sides(
         young = baseline(deployment, deployment.rollout)
         elders = worst_first(route for route in buckets.foreign if route not in young)
         old_side = replace(old_side, changes=RouteChanges.drain(ids(elders[: max(0, len(elders) - sizes.elder)])))
-    if leftovers and not old_side.changes and not any(map(_starts, old)):
+    if not old_side.changes and not any(map(_starts, old)):
         old_side = replace(
             old_side, changes=RouteChanges.drain(ids(worst_first(leftovers)))
         )  # `above_floor` keeps those needed
