@@ -68,4 +68,5 @@ EXPLAINED: dict[str, str] = {
         "next to a fresh baseline there is room for all old ones"
     ),
     "sizing.above_floor: 0 -> nothing": "it is asked with a weight alone",
+    "sizing.above_floor: spare -= len(ordered[:may_leave]) -> nothing": "what both shares need is the floor together",
 }

@@ -138,7 +138,7 @@ def above_floor(deployment: Deployment, canary: CanaryState, changes: RouteChang
 
     While a live proxy does not know the weight, nobody leaves who answers.
     """
-    promoted, leaving, weight = set(changes.promote_route_ids), set(changes.drain_route_ids), canary.weight or 0
+    promoted, weight = set(changes.promote_route_ids), canary.weight or 0
     coming = [r for r in deployment.routes if r.id in promoted and r.status is RouteStatus.HEALTHY]
     serving = [*(route for route in deployment.routes if route.is_serving), *coming]
     spare = max(0, len(serving) - budget.keep)
@@ -147,7 +147,7 @@ def above_floor(deployment: Deployment, canary: CanaryState, changes: RouteChang
         side = [r for r in serving if (r.revision_id == deployment.deploying_revision_id) is is_canary]
         is_acknowledged = canary.weight_known_at is not None or not weight
         may_leave = min(spare, max(0, len(side) - needed(budget.keep, share))) if is_acknowledged else 0
-        here = {route.id for route in side if route.id in leaving}
+        here = {route.id for route in side}
         ordered = [id_ for id_ in changes.drain_route_ids if id_ in here]
         staying |= set(ordered[may_leave:])
         spare -= len(ordered[:may_leave])
