@@ -15,6 +15,7 @@ from tests.support.pictures.policies import canary
     [
         ({"steps": ["5"]}, "step 1, weight", 'such as "5%"'),
         ({"steps": [5]}, "step 1, weight", "must be a share of the requests"),
+        ({"steps": [5.5]}, "step 1, weight", "must be a share of the requests"),
         ({"steps": [{"weight": 5}]}, "step 1, weight", 'such as "5%"'),
         ({"steps": ["0%"]}, "step 1, weight", 'from "0.01%"'),
         ({"steps": []}, "steps", "must not be empty"),
@@ -56,6 +57,12 @@ def test_what_a_canary_cannot_be_is_said(spec: dict[str, Any], field: str, right
 def test_left_out_its_steps_are_three_and_the_least_weight_is_one_request_of_ten_thousand() -> None:
     assert CanarySpec().stages == ((500, None), (2500, None), (5000, None))
     assert CanarySpec.model_validate({"steps": ["0.01%"]}).stages == ((1, None),)
+
+
+def test_settings_that_are_read_already_stay_as_they_are() -> None:
+    spec, slow = CanarySpec(sticky=True), Slow(of="p99")
+    assert CanarySpec.model_validate(spec) == spec
+    assert Slow.model_validate(slow) == slow
 
 
 @pytest.mark.parametrize(("percentile", "of"), [(95, "p95"), (99.9, "p99.9"), (50.0, "p50")])
