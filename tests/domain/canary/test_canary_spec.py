@@ -74,9 +74,10 @@ def test_a_percentile_may_be_given_as_a_number_as_before(percentile: float, of: 
 
 
 def test_a_judge_and_seconds_do_not_both_end_a_step() -> None:
-    steps = [{"weight": "5%", "seconds": 60}]
-    with pytest.raises(InvalidInputError, match="a judge says when they are over"):
-        canary(steps=steps, judge={})
+    steps: list[Any] = [{"weight": "5%", "seconds": 60}]
+    for timed in (steps, [*steps, "50%"]):
+        with pytest.raises(InvalidInputError, match="a judge says when they are over"):
+            canary(steps=timed, judge={})
     assert canary(steps=steps, judge={"dry_run": True})
     assert Judge(at_most=AtMost(seconds=60)).at_most.seconds == 60
 
