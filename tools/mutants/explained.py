@@ -69,4 +69,6 @@ EXPLAINED: dict[str, str] = {
     ),
     "sizing.above_floor: 0 -> nothing": "it is asked with a weight alone",
     "sizing.above_floor: spare -= len(ordered[:may_leave]) -> nothing": "what both shares need is the floor together",
+    "needs: False -> True": "neither infinity nor no number is within the bounds",
+    "needs: allow_inf_nan=False -> nothing": "neither infinity nor no number is within the bounds",
 }
