@@ -71,4 +71,6 @@ EXPLAINED: dict[str, str] = {
     "sizing.above_floor: spare -= len(ordered[:may_leave]) -> nothing": "what both shares need is the floor together",
     "needs: False -> True": "neither infinity nor no number is within the bounds",
     "needs: allow_inf_nan=False -> nothing": "neither infinity nor no number is within the bounds",
+    "messages.for_replicas: 0 -> 1": "without min_ready nobody is warming",
+    "messages.for_replicas: 0 -> -1": "without min_ready nobody is warming",
 }
