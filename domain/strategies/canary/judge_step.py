@@ -165,7 +165,7 @@ def waits_for_sides(  # noqa: PLR0913
     """The wait of either side; if both are complete: some of the canary are not warm, or none can be spared."""
     if side_waits := next((side.waits for side in sides if side.waits), None):
         return replace(side_waits, words=words)
-    alone = replace(buckets, foreign=(), foreign_stopping=())
+    alone = replace(buckets, foreign=())
     return for_replicas(words, alone, Budget(wanted_size, wanted_size, 0), now, min_ready=min_ready)
 
 

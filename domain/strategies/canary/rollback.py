@@ -72,7 +72,7 @@ class WeighingStrategy(AbstractDeploymentStrategy[SpecT]):
             return None
         canary = deployment.rollout.canary if deployment.rollout else None
         few = f"{number_of(old, 'old replica')} {'answers' if old == 1 else 'answer'} what {budget.desired} should"
-        more = _more(max(0, budget.keep - old), max(1, budget.ceiling - budget.desired), start_seconds)
+        more = _more(budget.keep - old, max(1, budget.ceiling - budget.desired), start_seconds)
         if canary is None or not canary.weight:
             return f"{few} until {more}"
         keeps = f"the canary keeps {percent(canary.weight)} of the requests until {more}"
@@ -99,11 +99,11 @@ def _from_weight(  # noqa: PLR0913
     if changes or not converging.changes:
         return replace(converging, changes=changes)
     old = Buckets.of(deployment.routes, target, now)
-    recheck_at = soonest((converging.recheck_at, held_until(deployment), old.next_change_at(now)), now)
-    if canary.weight_known_at is None:
-        return Decision.wait(for_proxies(current_weight), recheck_at)
+    recheck_at = soonest((held_until(deployment), old.next_change_at(now)), now)
     sentence = f"the canary answers {percent(current_weight)} of the requests until old ones can"
-    return Decision.wait(for_replicas(sentence, old, budget, now), recheck_at)
+    is_known = canary.weight_known_at is not None
+    waits = for_replicas(sentence, old, budget, now) if is_known else for_proxies(current_weight)
+    return Decision.wait(waits, recheck_at)
 
 
 def at_once(deployment: Deployment, weight: int, harm: str, budget: Budget) -> str:

@@ -72,7 +72,7 @@ def sizes_kept(  # noqa: PLR0913  (all of one look)
     current_weight, new = canary.weight or 0, len(well_placed(buckets.target, now))
     needed_now = needed(budget.keep, current_weight) if is_rising(canary, spec) else sizes.canary
     canary_size = max(new, needed_now if canary.stage else 0)
-    young = baseline(deployment, deployment.rollout) if sizes.fresh and deployment.rollout else ()
+    young = baseline(deployment, deployment.rollout) if deployment.rollout else ()
     there = min(sizes.fresh, len(well_placed(young, now)))  # those beyond are old ones that were replaced, or have come
     fresh = sizes.fresh if canary.stage else there
     elders = len(well_placed(buckets.foreign, now)) - there
@@ -118,7 +118,7 @@ def sides(
         young = baseline(deployment, deployment.rollout)
         elders = worst_first(route for route in buckets.foreign if route not in young)
         old_side = replace(old_side, changes=RouteChanges.drain(ids(elders[: max(0, len(elders) - sizes.elder)])))
-    if leftovers and not old_side.changes and not any(map(_starts, old)):
+    if not old_side.changes and not any(map(_starts, old)):
         old_side = replace(
             old_side, changes=RouteChanges.drain(ids(worst_first(leftovers)))
         )  # `above_floor` keeps those needed
@@ -138,7 +138,7 @@ def above_floor(deployment: Deployment, canary: CanaryState, changes: RouteChang
 
     While a live proxy does not know the weight, nobody leaves who answers.
     """
-    promoted, leaving, weight = set(changes.promote_route_ids), set(changes.drain_route_ids), canary.weight or 0
+    promoted, weight = set(changes.promote_route_ids), canary.weight or 0
     coming = [r for r in deployment.routes if r.id in promoted and r.status is RouteStatus.HEALTHY]
     serving = [*(route for route in deployment.routes if route.is_serving), *coming]
     spare = max(0, len(serving) - budget.keep)
@@ -147,7 +147,7 @@ def above_floor(deployment: Deployment, canary: CanaryState, changes: RouteChang
         side = [r for r in serving if (r.revision_id == deployment.deploying_revision_id) is is_canary]
         is_acknowledged = canary.weight_known_at is not None or not weight
         may_leave = min(spare, max(0, len(side) - needed(budget.keep, share))) if is_acknowledged else 0
-        here = {route.id for route in side if route.id in leaving}
+        here = {route.id for route in side}
         ordered = [id_ for id_ in changes.drain_route_ids if id_ in here]
         staying |= set(ordered[may_leave:])
         spare -= len(ordered[:may_leave])

@@ -8,6 +8,7 @@ from domain.cycle.evaluator import EVALUATOR
 from domain.model.policy import DeploymentPolicy
 from domain.model.states import TrafficStatus
 from domain.strategies.budget import Budget
+from domain.strategies.builtin import STRATEGIES
 from tests.support.pictures.blue_green import AUTO, DELAYED, IN_GRACE, MANUAL, PARKING, PAST_GRACE, step
 from tests.support.pictures.pictures import NOW, READY, V1, V2, blue_green, deploying, happens
 from tests.support.pictures.simulation import world_of
@@ -169,3 +170,20 @@ def test_a_rollout_ends_without_ever_needing_the_tick(picture: str, n: int, poli
     world.run(seconds=300)
     assert [(r.revision_id, r.is_serving) for r in world.deployment.routes] == [(V2, True)] * n
     assert world.deployment.status == READY
+
+
+@pytest.mark.parametrize(
+    ("picture", "reason"),
+    [
+        ("■■■|□□□", "3 of 3 replicas healthy"),
+        ("■■|□□□", "creating 1 (2 live + 1 ≤ 3)"),
+        ("■■■|□□□▲", "draining 1 green too many; 3 of 3 replicas healthy"),
+        ("■■■|□□▲", "2 of 3 green healthy, 1 unhealthy"),
+    ],
+)
+def test_while_it_stands_still_a_complete_green_is_not_spoken_of(picture: str, reason: str) -> None:
+    deployment = deploying(picture, 3, policy=MANUAL, paused_at=NOW, rollout={"steps": 1}, status_for=3)
+    assert deployment.rollout
+    decision = STRATEGIES["blue_green"].keep_whole(deployment, deployment.rollout.policy.spec, NOW)
+    assert decision.reason.endswith(reason)
+    assert ("green healthy" in decision.reason) is (picture == "■■■|□□▲")

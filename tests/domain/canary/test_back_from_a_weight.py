@@ -1,5 +1,6 @@
 """The way back from a weight: what the canary keeps of the requests, who stays for it, and what people read of it."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -7,7 +8,7 @@ import pytest
 
 from domain.devices.room import DeviceRoom
 from domain.model.decision import WaitsFor
-from domain.model.deployment import Deployment
+from domain.model.deployment import Deployment, StartFailures
 from domain.model.policy import DeploymentPolicy
 from domain.strategies.builtin import STRATEGIES, UNKNOWN
 from domain.strategies.canary.rollback import at_once
@@ -123,6 +124,32 @@ def test_one_step_back(picture: str, weight: int | None, known_for: float | None
         assert decision.recheck_at == NOW
 
 
+def test_while_a_proxy_does_not_know_the_weight_old_ones_come_and_nobody_leaves() -> None:
+    one_missing = canary(steps=["50%"], max_unavailable=1)
+    for known_for, changes in ((9, "create 1, drain ■"), (None, "create 1")):
+        deployment = back("■■|■■", weight=2500, policy=one_missing, known_for=known_for)
+        assert drawn_changes(deployment, CANARY.go_back(deployment, spec_of(deployment), V1, NOW).changes) == changes
+
+
+@pytest.mark.parametrize(
+    ("picture", "changed", "again"),
+    [
+        ("■■|■■■", {}, None),
+        ("■■▲|■■■", {}, 27),
+        ("■■|■■■", {"start_failures": StartFailures(V1, 1, NOW)}, 2),
+        ("■■▲|■■■", {"start_failures": StartFailures(V1, 1, NOW)}, 2),
+    ],
+)
+def test_while_nobody_leaves_it_is_looked_at_again_when_time_allows_more(
+    picture: str, changed: dict[str, Any], again: float | None
+) -> None:
+    deployment = back(picture, weight=5000, known_for=None, status_for=3, **changed)
+    decision = CANARY.go_back(deployment, spec_of(deployment), V1, NOW)
+    assert decision.waits
+    assert decision.waits.kind is WaitsFor.PROXIES
+    assert decision.recheck_at == (None if again is None else NOW + timedelta(seconds=again))
+
+
 @pytest.mark.parametrize(
     ("picture", "known_for", "kind", "words", "again"),
     [
@@ -160,6 +187,19 @@ def test_in_a_pause_on_the_way_back_those_stay_whom_the_weight_needs(
     deployment = back(picture, 3, weight, known_for=known_for, paused_at=NOW)
     decision = CANARY.keep_whole(deployment, spec_of(deployment), NOW)
     assert drawn_changes(deployment, decision.changes) == changes
+
+
+def test_in_a_pause_those_on_a_drained_host_leave_as_far_as_all_requests_allow() -> None:
+    for weight, changes in ((None, "drain ▣"), (0, "")):
+        deployment = back("▣■|■■", 3, weight, paused_at=NOW)
+        assert drawn_changes(deployment, CANARY.keep_whole(deployment, spec_of(deployment), NOW).changes) == changes
+
+
+def test_in_a_pause_where_nobody_would_leave_it_is_whole() -> None:
+    deployment = back("■■■|■", 3, 2500, paused_at=NOW)
+    decision = CANARY.keep_whole(deployment, spec_of(deployment), NOW)
+    assert decision.waits
+    assert decision.waits.words == "the held rollout is whole"
 
 
 def test_in_a_pause_it_is_said_for_what_they_stay() -> None:
@@ -224,6 +264,14 @@ def test_who_answers_until_the_old_side_is_whole(
     said = CANARY.answering(deployment, policy.spec, seconds)
     assert (said is None) == (words is None)
     assert (said or "").startswith(words or "")
+
+
+def test_a_rollout_that_never_had_a_weight_has_none_to_keep() -> None:
+    deployment = deploying("■■|■", 10, policy=PLAIN, status=ROLLING_BACK)
+    assert deployment.rollout
+    without = replace(deployment, rollout=replace(deployment.rollout, canary=None))
+    said = CANARY.answering(without, PLAIN.spec, None)
+    assert said == "2 old replicas answer what 10 should until 8 more are up, 1 at a time"
 
 
 def test_where_no_device_is_free_one_comes_up_at_a_time() -> None:

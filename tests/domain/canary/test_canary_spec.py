@@ -15,6 +15,7 @@ from tests.support.pictures.policies import canary
     [
         ({"steps": ["5"]}, "step 1, weight", 'such as "5%"'),
         ({"steps": [5]}, "step 1, weight", "must be a share of the requests"),
+        ({"steps": [5.5]}, "step 1, weight", "must be a share of the requests"),
         ({"steps": [{"weight": 5}]}, "step 1, weight", 'such as "5%"'),
         ({"steps": ["0%"]}, "step 1, weight", 'from "0.01%"'),
         ({"steps": []}, "steps", "must not be empty"),
@@ -58,6 +59,12 @@ def test_left_out_its_steps_are_three_and_the_least_weight_is_one_request_of_ten
     assert CanarySpec.model_validate({"steps": ["0.01%"]}).stages == ((1, None),)
 
 
+def test_settings_that_are_read_already_stay_as_they_are() -> None:
+    spec, slow = CanarySpec(sticky=True), Slow(of="p99")
+    assert CanarySpec.model_validate(spec) == spec
+    assert Slow.model_validate(slow) == slow
+
+
 @pytest.mark.parametrize(("percentile", "of"), [(95, "p95"), (99.9, "p99.9"), (50.0, "p50")])
 def test_a_percentile_may_be_given_as_a_number_as_before(percentile: float, of: str) -> None:
     given = {"slow": {"percentile": percentile, "worse_than": "1.5x"}}
@@ -67,9 +74,10 @@ def test_a_percentile_may_be_given_as_a_number_as_before(percentile: float, of: 
 
 
 def test_a_judge_and_seconds_do_not_both_end_a_step() -> None:
-    steps = [{"weight": "5%", "seconds": 60}]
-    with pytest.raises(InvalidInputError, match="a judge says when they are over"):
-        canary(steps=steps, judge={})
+    steps: list[Any] = [{"weight": "5%", "seconds": 60}]
+    for timed in (steps, [*steps, "50%"]):
+        with pytest.raises(InvalidInputError, match="a judge says when they are over"):
+            canary(steps=timed, judge={})
     assert canary(steps=steps, judge={"dry_run": True})
     assert Judge(at_most=AtMost(seconds=60)).at_most.seconds == 60
 

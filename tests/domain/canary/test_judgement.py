@@ -7,7 +7,7 @@ import pytest
 
 from domain.model.answer_counts import Answers, Copies
 from domain.model.canary import CanaryState, Evidence
-from domain.model.decision import WaitsFor
+from domain.model.decision import Decision, Waits, WaitsFor
 from domain.strategies.budget import Buckets
 from domain.strategies.canary.judge_step import (
     Judgement,
@@ -18,6 +18,7 @@ from domain.strategies.canary.judge_step import (
     looking,
     soonest,
     still_coming,
+    waits_for_sides,
 )
 from domain.strategies.canary.steps import CanarySpec
 from tests.support.pictures.pictures import NOW, V1, V2, rollout_of, routes_of
@@ -201,6 +202,23 @@ def test_a_look_waits_for_a_person_for_its_time_or_for_the_judge(
     assert (waits.kind, waits.words, waits.until) == (kind, "looks on", ends_at)
     assert waits.evidence == ("so far", "more")
     assert for_a_look("looks on", over_at, Judgement(), at(*times), NOW).evidence == ()
+
+
+def test_what_either_side_waits_for_is_waited_for() -> None:
+    buckets = Buckets.of(routes_of("■|◇", V1, V2), V2, NOW)
+    first, second = (Decision.wait(Waits(WaitsFor.DEVICE, words, buckets.starting)) for words in ("a", "b"))
+    moved, done = Decision.moved("moves", first.changes, None), Decision.success("done")
+    for sides, kind in (((done, first), WaitsFor.DEVICE), ((second, moved), WaitsFor.DEVICE)):
+        waits = waits_for_sides("both", buckets, sides, 1, 0, NOW)
+        assert (waits.kind, waits.words, waits.routes) == (kind, "both", buckets.starting)
+
+
+def test_where_both_sides_are_complete_the_canary_is_waited_for_alone_until_it_is_warm() -> None:
+    buckets = Buckets.of(routes_of("■■~|■■", V1, V2, status_for=4), V2, NOW, 10)
+    done = Decision.success("done")
+    waits = waits_for_sides("both", buckets, (done, done), 2, 10, NOW)
+    assert (waits.kind, waits.routes, waits.words) == (WaitsFor.ROUTE, buckets.warming, "both")
+    assert [(its.value, its.relation, its.limit) for its in waits.blocked] == [(4, "<", 10), (0, "<", 2), (3, ">", 2)]
 
 
 def test_proxies_are_waited_for_by_the_weight_that_they_must_know() -> None:

@@ -6,10 +6,11 @@ from datetime import timedelta
 
 import pytest
 
+from domain.judge.evidence import sent_requests
 from domain.judge.judge import Found, judge
 from domain.judge.judge_spec import Judge, Slow
 from domain.model.answer_counts import FIRST_BYTE_MS, Answers
-from domain.model.canary import Evidence
+from domain.model.canary import Evidence, Exposure
 from tests.domain.planning.test_request_summary import first_byte
 from tests.support.pictures.pictures import NOW
 from tests.support.worlds.folding import folded, slow_of
@@ -136,3 +137,29 @@ def test_what_comes_while_a_replica_warms_up_is_not_compared() -> None:
 def test_before_a_hundred_answers_of_the_control_nothing_is_called_slow() -> None:
     judged = [slow_of([seen(first_byte(ms1=known)), seen(NOBODY_WAITED)], SLOW)[1].canary for known in (99, 100)]
     assert judged == [0, BUCKETS]
+
+
+@pytest.mark.parametrize("window", [1, 2, 4, 8, 16, 32, 64])
+def test_the_share_of_a_canary_is_looked_for_in_the_last_1_2_4_up_to_64_intervals(window: int) -> None:
+    """A failure may have been sent in any of them: in the older half of a window it got three times as many."""
+    few, many = (40, 960), (120, 880)
+    newest_first = [few] * (window // 2) + [many] * (window - window // 2) + [few] * (64 - window)
+    lowest, highest = sent_requests(Exposure(recent=tuple(reversed(newest_first)))).shares
+    assert highest == pytest.approx(0.12 if window == 1 else 0.08)
+    assert lowest >= 0.04
+
+
+@pytest.mark.parametrize(
+    ("recent", "shares"),
+    [
+        (((5, 0),), (0, 0)),
+        (((0, 5),), (0, 0)),
+        (((1, 9),), (0.1, 0.1)),
+        (((39, 61), (1, 9)), (40 / 110, 40 / 110)),  # 40 of the canary are enough: those of one interval are luck
+        (((30, 70), (1, 9)), (0.1, 31 / 110)),
+    ],
+)
+def test_where_a_window_has_enough_requests_of_the_canary_the_others_do_not_count(
+    recent: tuple[tuple[int, int], ...], shares: tuple[float, float]
+) -> None:
+    assert sent_requests(Exposure(recent=recent)).shares == pytest.approx(shares)

@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 from domain.cycle.rollout import is_judged, judging_of
+from domain.judge.judge import Judging
+from domain.judge.judge_spec import Judge
 from domain.model.answer_counts import Answers, Copies
 from domain.model.canary import NOTHING_SEEN, CanaryState, Evidence
 from domain.model.decision import Decision
@@ -103,3 +105,27 @@ def test_what_proxies_count_is_looked_at_while_copies_are_answered() -> None:
         True,
         False,
     ]
+
+
+@pytest.mark.parametrize(
+    ("canary", "by_judge", "by_copies"),
+    [
+        (None, False, False),
+        (CanaryState(3, None), False, False),
+        (CanaryState(0, 0), False, False),
+        (CanaryState(1, 0), False, True),
+        (CanaryState(1, 500), True, False),
+    ],
+)
+def test_answers_are_looked_at_for_a_judge_at_a_weight_and_for_copies_before_the_first(
+    canary: CanaryState | None, *, by_judge: bool, by_copies: bool
+) -> None:
+    assert Judging(Judge()).is_on(canary) is by_judge
+    assert Judging(None, 1000).is_on(canary) is by_copies
+    assert Judging(Judge(), 1000).is_on(canary) is (by_judge or by_copies)
+    assert not Judging(None).is_on(canary)
+
+
+def test_only_a_judge_compares_with_a_fresh_baseline() -> None:
+    settings = [None, Judge(), Judge(baseline="fresh")]
+    assert [Judging(each).has_baseline for each in settings] == [False, False, True]

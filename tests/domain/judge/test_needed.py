@@ -23,6 +23,8 @@ SLOW = "41 that are not slow, which is later by {} than p95 of the control, know
         ({}, 429),
         ({"errors": {"allowed": "5%"}, "refused": None, "redirected": None}, 100),  # those of at_least
         ({"errors": {"allowed": "0.1%"}}, 4303),
+        ({"refused": {"allowed": "0.1%"}}, 4303),
+        ({"redirected": {"allowed": "0.1%"}}, 4303),
         ({"chance_of_false_promotion": "1%"}, 606),
     ],
 )

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from domain.judge.evidence import exposed
 from domain.judge.pending_requests import surplus
-from domain.model.canary import Exposure
+from domain.model.answer_counts import Answers
+from domain.model.canary import Evidence, Exposure
 from tests.domain.planning.test_request_summary import first_byte
 from tests.support.pictures.pictures import NOW
 
@@ -119,3 +121,29 @@ def test_until_the_times_of_answers_are_known_all_recent_ones_may_be_pending(
 
 def test_where_the_control_got_nothing_no_share_is_known() -> None:
     assert seen((15, 81), first_byte(), recent=((30, 0),), seconds=(0.0,)) == 15
+
+
+def looked(*seconds: float) -> Exposure:
+    """Looks after so many seconds, each with 1 request more of the canary and 9 of the control, answered within 1 s."""
+    seen = Exposure()
+    for number, second in enumerate(seconds, 1):
+        control = Answers(9, 0, first_byte(ms1000=9), begun=9)
+        at = NOW + timedelta(seconds=second)
+        seen = exposed(seen, Evidence(at, Answers(begun=number), control, 1, 1, under_way=(number, 9)))
+    return seen
+
+
+def test_each_look_adds_its_requests_and_the_seconds_since_the_one_before() -> None:
+    found = looked(1, 3.5, 3.25, 4.25)  # the clock was set back once
+    assert found.recent == ((1, 9), (2, 9), (3, 9), (4, 9))
+    assert found.seconds == (0.0, 2.5, 0.0, 1.0)
+    assert (found.first_at, found.at) == (NOW + timedelta(seconds=1), NOW + timedelta(seconds=4.25))
+    assert (found.canary, found.control, found.under_way) == (10, 36, (4, 9))
+    assert found.first_byte == first_byte(ms1000=36)
+
+
+def test_the_last_64_looks_are_kept() -> None:
+    found = looked(*range(70))
+    assert [recent for recent, _ in found.recent] == list(range(7, 71))
+    assert found.seconds == (1.0,) * 64
+    assert (found.canary, found.first_at) == (sum(range(71)), NOW)

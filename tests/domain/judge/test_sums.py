@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as drawn
 from pydantic import TypeAdapter
 
-from domain.judge.evidence import fold_interval
+from domain.judge.evidence import at_no_weight, fold_interval
 from domain.judge.judge import judge
 from domain.judge.judge_spec import Judge
-from domain.model.answer_counts import FIRST_BYTE_MS, Answers
-from domain.model.canary import NOTHING_SEEN, Evidence, Exposure, Sums
+from domain.model.answer_counts import FIRST_BYTE_MS, Answers, Copies
+from domain.model.canary import NOTHING_SEEN, BothSides, EValue, Evidence, Exposure, Sums
 from tests.support.pictures.pictures import NOW
 from tests.support.worlds.folding import folded
 
@@ -136,3 +136,21 @@ def test_the_sums_of_a_day_are_no_larger_than_those_of_an_hour() -> None:
     size = len(JSON.dump_json(its_sums))
     later = folded(Judge(), told([((50, 50, 1, 20), (900, 900, 9, 20))] * 4_800), NOW)
     assert len(JSON.dump_json(later)) < 1.01 * size < 4_000
+
+
+def test_for_a_new_weight_only_what_counts_at_each_weight_begins_anew() -> None:
+    settings, later = Judge.model_validate({"slow": {"warm_up": "0s"}}), NOW + timedelta(seconds=9)
+    evidence = [
+        replace(its, copies=Copies(7, 3), old_failed=5) for its in told([((50, 50, 1, 20), (200, 200, 9, 20))] * 3)
+    ]
+    sums = folded(settings, evidence, NOW, copied=1000)
+    measures = {
+        name: replace(getattr(sums, name), here=BothSides(), good=EValue())
+        for name in ("failed", "refused", "redirected", "slow")
+    }
+    assert all(getattr(sums, name).here.canary == 150 for name in ("failed", "refused", "redirected"))
+    assert (sums.looks, sums.requests, sums.copies, sums.old_failed) == (3, 150, Copies(21, 9), 15)
+    assert sums.copied.highest > 0
+    assert at_no_weight(sums, later) == replace(
+        sums, since=later, looks=0, requests=0, copies=Copies(), copied=EValue(), old_failed=0, **measures
+    )

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from domain.model.states import RouteStatus
-from domain.strategies.budget import SICK_GRACE_SECONDS, Buckets
+from domain.strategies.budget import SICK_GRACE_SECONDS, Buckets, Budget
 from tests.support.pictures.pictures import NOW, V1, V2, routes_of
 
 
@@ -37,3 +37,15 @@ def test_time_alone_changes_something_when_the_first_of_all_clocks_ends(
 def test_one_that_is_parked_is_looked_at_when_it_has_been_kept_long_enough() -> None:
     buckets = Buckets.of(routes_of("▫|■", V1, V2), V2, NOW)
     assert buckets.next_change_at(NOW) == NOW + timedelta(minutes=1)
+
+
+@pytest.mark.parametrize(
+    ("counts_stopping", "ceiling", "room"), [(False, 5, 2), (True, 5, 1), (False, 3, 0), (True, 2, 0)]
+)
+def test_room_is_what_the_ceiling_leaves_and_never_less_than_none(
+    ceiling: int, room: int, *, counts_stopping: bool
+) -> None:
+    buckets = Buckets.of(routes_of("■■~▫|■", V1, V2), V2, NOW)
+    budget = Budget(2, ceiling, 2, counts_stopping)
+    assert buckets.room(budget) == room
+    assert buckets.occupied(budget) == ("3 live + 1 stopping" if counts_stopping else "3 live")

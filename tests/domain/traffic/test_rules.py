@@ -132,6 +132,8 @@ def test_pages_are_kept_by_status() -> None:
     [
         (RequestRules(), ""),
         (RequestRules(protocol=Protocol.HTTP2), ", replicas speak HTTP/2"),
+        (RequestRules(upstream_tls=UpstreamTls()), ", replicas speak TLS"),
+        (RequestRules(pages=(("502", "a"), ("503", "b"))), ", with pages of its own for 502, 503"),
         (RequestRules(hold_seconds=20), ", waiting 20 s while nothing serves"),
         (RequestRules(slow_start_seconds=30), ", a new replica's share grows for 30 s"),
         (RequestRules(max_body_bytes=2000), ", bodies of 2,000 bytes at most"),
