@@ -78,14 +78,14 @@ def test_what_came_is_what_is_counted_more_and_of_a_proxy_that_began_anew_all() 
 
 
 def test_what_came_at_two_proxies_is_added_up_by_the_revision_that_answered() -> None:
-    old, new = Requests(1, 2, 3, 4, FAST), Requests(10, 20, 30, 40, SLOW)
+    few, many = Requests(1, 2, 3, 4, FAST), Requests(10, 20, 30, 40, SLOW)
     began = CallersLook({node: CallersCounted(1, {}) for node in ("a", "b")}, frozenset({"web"}))
     counted = {
-        "a": CallersCounted(9, {("web", V1): old, ("web", V2): new}),
-        "b": CallersCounted(9, {("web", V1): new, ("api", V1): NO_REQUESTS}),
+        "a": CallersCounted(9, {("web", V1): few, ("web", V2): many}),
+        "b": CallersCounted(9, {("web", V1): many, ("api", V1): NO_REQUESTS}),
     }
     both = Requests(11, 22, 33, 44, (7, *FAST[1:-1], 7))
-    assert came_since(began, CallersLook(counted, frozenset({"web"}))) == {("web", V1): both, ("web", V2): new}
+    assert came_since(began, CallersLook(counted, frozenset({"web"}))) == {("web", V1): both, ("web", V2): many}
 
 
 def test_where_fewer_are_counted_than_before_all_have_come_since() -> None:
