@@ -54,4 +54,5 @@ EXPLAINED: dict[str, str] = {
     "rollout_plan: 800000 -> 800001": "how large a run may be, give or take a replica",
     "rollout_plan: 800000 -> 799999": "how large a run may be, give or take a replica",
     "policy.DeploymentPolicy.as_json: mode='json' -> nothing (2)": "every limit is JSON as it is",
+    "rollout_plan._varied: 1.0 -> 0.0 (2)": "any two times that differ show whether their order matters",
 }
