@@ -134,4 +134,5 @@ EXPLAINED: dict[str, str] = {
     "needs: allow_inf_nan=False -> nothing": "neither infinity nor no number is within the bounds",
     "messages.for_replicas: 0 -> 1": "without min_ready nobody is warming",
     "messages.for_replicas: 0 -> -1": "without min_ready nobody is warming",
+    "rollout_plan._varied: 1.0 -> 0.0 (2)": "any two times that differ show whether their order matters",
 }

@@ -42,6 +42,13 @@ def test_what_is_parked_until_the_new_revision_answers_was_planned_to_be_drained
     assert list(deviations(asked, steps)) == []
 
 
+def test_what_is_parked_as_planned_is_no_deviation() -> None:
+    parks = deploying("■■■|", policy=blue_green(auto_promote=True, scale_down_delay_seconds=60))
+    asked = plan(Subject(parks), NOW, LEARNED, lambda: 0.5)
+    assert any(wave.park for wave in asked.waves)
+    assert list(deviations(asked, steps_of(parks))) == []
+
+
 def test_waves_behind_the_end_of_a_plan_that_is_cut_are_no_deviation() -> None:
     whole = planned()
     assert len(list(deviations(replace(whole, waves=whole.waves[:2]), steps_of(deploying("■■■|"))))) == 2
