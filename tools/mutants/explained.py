@@ -57,4 +57,5 @@ EXPLAINED: dict[str, str] = {
     "revision.with_values_of: if not names_masked(spec.env) -> nothing": "without a mask each value stays anyway",
     "revision.changed_spec: mode='json' -> nothing": "a spec is read alike from either",
     "revision.changed_spec: mode='json' -> nothing (2)": "a spec is read alike from either",
+    "runtime_spec._bytes: 'b' -> nothing": "the empty text begins every text too",
 }
