@@ -11,7 +11,9 @@ _FINE = 2
 
 
 def needed(keep: int, weight: int) -> int:
-    """The fewest replicas that serve a side with this weight; keep 10: 10 at 95 %, 1 at 5 %."""
+    """The fewest replicas that serve a side with this weight; keep 10: 10 at 95 %, 1 at 5 %, and all at 100 %."""
+    if weight == WHOLE:
+        return keep
     return min(keep, max(weight > 0, -(-(weight - _FINE) * keep // WHOLE)))
 
 

@@ -162,6 +162,10 @@ class TrafficSettings(BaseModel):
             raise ValueError(f"tls: {why}, or give a certificate")
         if self.tls.callers_ca and self.path_prefix:
             raise ValueError("tls.callers_ca: by path_prefix callers would come without a certificate; leave it out")
+        return self
+
+    @model_validator(mode="after")
+    def _begins_slowly_or_sticks(self) -> Self:
         if self.slow_start_seconds and self.sticky:
             raise ValueError("slow_start_seconds: with sticky callers stay with a replica; leave out one of the two")
         return self
@@ -200,6 +204,7 @@ class TrafficSettings(BaseModel):
 
 
 def settings_of(deployment: str, entrances: tuple[Entrance, ...], rules: RequestRules) -> TrafficSettings:
+    """The settings that give these; without a slow start where an earlier version took one with `sticky`."""
     prefix = next((each for each in entrances if each.kind is EntranceKind.PREFIX), None)
     strip_prefix = prefix is None or prefix.strip_prefix
     places: dict[str, object] = {"strip_prefix": strip_prefix}
@@ -208,6 +213,8 @@ def settings_of(deployment: str, entrances: tuple[Entrance, ...], rules: Request
         places |= {"hosts": hosts, "path_prefix": prefix and prefix.value}
     values = {field.name: getattr(rules, field.name) for field in fields(rules)}
     values["request_timeout_seconds"], values["pages"] = values.pop("timeout_seconds"), dict(rules.pages) or None
+    if rules.sticky:
+        values["slow_start_seconds"] = None
     return TrafficSettings.model_validate({**places, **values})
 
 

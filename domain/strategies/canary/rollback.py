@@ -19,7 +19,7 @@ from domain.model.deployment import Deployment
 from domain.strategies.base import AbstractDeploymentStrategy
 from domain.strategies.budget import Buckets, Budget
 from domain.strategies.canary.judge_step import for_proxies, soonest
-from domain.strategies.canary.sizing import above_floor
+from domain.strategies.canary.sizing import above_floor, step_in_words
 from domain.strategies.converge import held_until, sized_as_kept
 from domain.strategies.messages import for_replicas
 from domain.strategies.weighted import SpecT
@@ -45,9 +45,10 @@ class WeighingStrategy(AbstractDeploymentStrategy[SpecT]):
         canary = deployment.rollout.canary if deployment.rollout else None
         if canary is None or canary.weight is None:
             return repairs
-        changes = above_floor(deployment, canary, repairs.changes, self.budget_of(deployment, spec))
+        budget = self.budget_of(deployment, spec)
+        changes = above_floor(deployment, canary, repairs.changes, budget)
         if changes or not repairs.changes:
-            return replace(repairs, changes=changes)
+            return _of_it(repairs, changes, deployment, budget)
         requests = f"the canary's {percent(canary.weight)}" if canary.weight else "all requests"
         sentence = f"who is left is needed for {requests}"
         return Decision.wait(Waits(WaitsFor.NOTHING, sentence))
@@ -97,7 +98,7 @@ def _from_weight(  # noqa: PLR0913
         return Decision.moved(sentence, RouteChanges(stage=Stage(canary.stage, weight)), now)
     changes = above_floor(deployment, canary, converging.changes, budget)
     if changes or not converging.changes:
-        return replace(converging, changes=changes)
+        return _of_it(converging, changes, deployment, budget)
     old = Buckets.of(deployment.routes, target, now)
     recheck_at = soonest((held_until(deployment), old.next_change_at(now)), now)
     sentence = f"the canary answers {percent(current_weight)} of the requests until old ones can"
@@ -106,12 +107,20 @@ def _from_weight(  # noqa: PLR0913
     return Decision.wait(waits, recheck_at)
 
 
+def _of_it(step: Decision, changes: RouteChanges, deployment: Deployment, budget: Budget) -> Decision:
+    """The step with those of its changes that can be made now, and a sentence that counts them."""
+    if changes == step.changes:
+        return step
+    return replace(step, changes=changes, reason=step_in_words(deployment, changes, budget))
+
+
 def at_once(deployment: Deployment, weight: int, harm: str, budget: Budget) -> str:
     """Harm leads back without a stop, and says so where the old side is too small for all requests."""
     if not weight_back(deployment, weight, budget):
         return harm
     old, _ = _serving(deployment)
-    return f"{harm}; so {number_of(old, 'old replica')} at once answer what {budget.desired} should"
+    answer = "answers" if old == 1 else "answer"
+    return f"{harm}; so {number_of(old, 'old replica')} at once {answer} what {budget.desired} should"
 
 
 def _more(shortfall: int, at_a_time: int, start_seconds: float | None) -> str:

@@ -91,7 +91,7 @@ def completed(  # noqa: PLR0913  (all of one look)
     """
     both = sides(deployment, buckets, budget, sizes, now)
     changes = above_floor(deployment, canary, both[0].changes + both[1].changes, budget)
-    return both, Decision.moved(_sentence(deployment, changes, budget), changes, now) if changes else None
+    return both, Decision.moved(step_in_words(deployment, changes, budget), changes, now) if changes else None
 
 
 def sides(
@@ -154,7 +154,8 @@ def above_floor(deployment: Deployment, canary: CanaryState, changes: RouteChang
     return replace(changes, drain_route_ids=tuple(id_ for id_ in changes.drain_route_ids if id_ not in staying))
 
 
-def _sentence(deployment: Deployment, changes: RouteChanges, budget: Budget) -> str:
+def step_in_words(deployment: Deployment, changes: RouteChanges, budget: Budget) -> str:
+    """E.g. "creating 1 canary, draining 1 (at least 3 of 3 stay)"."""
     target = deploying_revision(deployment)
     new = sum(spec.count for spec in changes.rollout_specs if spec.revision_id == target)
     return steps(

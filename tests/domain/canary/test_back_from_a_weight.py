@@ -1,12 +1,15 @@
 """The way back from a weight: what the canary keeps of the requests, who stays for it, and what people read of it."""
 
+import re
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
+from itertools import product
 from typing import Any
 
 import pytest
 
 from domain.devices.room import DeviceRoom
+from domain.handlers.dispatch import cycle
 from domain.model.decision import WaitsFor
 from domain.model.deployment import Deployment, StartFailures
 from domain.model.policy import DeploymentPolicy
@@ -91,6 +94,7 @@ def test_a_try_begins_with_what_old_ones_cannot_answer_and_not_with_all(picture:
 def test_harm_leads_back_without_a_stop_and_says_where_old_ones_are_too_few() -> None:
     two, whole = back("■■|■■■"), back("■■■■|■")
     budget = CANARY.budget_of(two, spec_of(two))
+    assert at_once(back("■|■■■"), 7500, "harm", budget) == "harm; so 1 old replica at once answers what 4 should"
     assert at_once(two, 7500, "harm", budget) == "harm; so 2 old replicas at once answer what 4 should"
     assert at_once(whole, 7500, "harm", budget) == at_once(two, 0, "harm", budget) == "harm"
 
@@ -279,3 +283,15 @@ def test_where_no_device_is_free_one_comes_up_at_a_time() -> None:
     said = CANARY.answering(deployment, spec_of(deployment), 20.0)
     assert said
     assert "until 1 more are up, 1 at a time, about 20 s as" in said
+
+
+@pytest.mark.parametrize("paused_at", [None, NOW])
+def test_a_step_back_counts_those_that_leave_in_its_sentence(paused_at: datetime | None) -> None:
+    pictures = ["".join(sides) for sides in product(("", "■", "■■", "■■■", "■■■▲"), "|", ("■", "■■", "■■■", "■■■■"))]
+    steps = set()
+    for picture, weight in product(pictures, (2500, 5000, 7500)):
+        decision = cycle(back(picture, 3, weight, paused_at=paused_at), NOW)
+        leave, said = len(decision.changes.drain_route_ids), re.search(r"draining (\d+)", decision.reason)
+        assert leave == (int(said[1]) if said else 0), (picture, weight, decision.reason)
+        steps.add(leave)
+    assert steps >= {0, 1, 2, 3}

@@ -1,5 +1,6 @@
 """What proxies do with requests, as a file says it and as it is stored."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -121,6 +122,12 @@ def test_settings_are_read_back_as_they_were_given(given: dict[str, Any]) -> Non
     assert found.entrances_of("web") == settings.entrances_of("web")
     is_as_by_default = given.get("hosts") == ["web", "web.localhost"]
     assert found == (settings.model_copy(update={"hosts": None, "path_prefix": None}) if is_as_by_default else settings)
+
+
+def test_a_slow_start_that_an_earlier_version_took_with_sticky_callers_is_left_out() -> None:
+    settings = TrafficSettings(sticky={"cookie": "mine"})
+    stored = replace(settings.rules, slow_start_seconds=30)
+    assert settings_of("web", settings.entrances_of("web"), stored) == settings
 
 
 def test_pages_are_kept_by_status() -> None:

@@ -102,7 +102,7 @@ def test_three_names_are_said_and_how_many_more_there_are(names: str, words: str
         ({"hosts": ["web.localhost"], "tls": "auto"}, "or give a certificate"),
         ({"hosts": HOSTS, "path_prefix": "/a/", "tls": {**OWN, "callers_ca": "file:/ca"}}, "without a certificate"),
         (
-            {"hosts": HOSTS, "tls": "auto", "sticky": {"cookie": "mine"}, "slow_start_seconds": 30},
+            {"sticky": {"cookie": "mine"}, "slow_start_seconds": 30},
             "slow_start_seconds: with sticky callers stay with a replica",
         ),
     ],
