@@ -102,7 +102,7 @@ class LogLimits(Settings):
         return int(self.ended_megabytes * _MEGABYTE)
 
 
-_DRIVERS_END = "://"
+_DRIVERS_END, _USUAL_PORT = "://", "5432"
 
 
 def libpq_url(url: str) -> str:
@@ -110,6 +110,7 @@ def libpq_url(url: str) -> str:
 
     postgresql+psycopg://u:p@h1:5432/db              -> postgresql://u:p@h1:5432/db
     postgresql://u:p@/db?host=h1:5432&host=h2:5433   -> postgresql://u:p@/db?host=h1%2Ch2&port=5432%2C5433
+    postgresql://u:p@/db?host=h1&host=h2&port=5433   -> postgresql://u:p@/db?host=h1%2Ch2&port=5433%2C5433
     postgresql://u:p@h1:5432,h2/db?target_session_attrs=read-write, libpq's own form, stays as it is
     """
     scheme, separator, rest = url.partition(_DRIVERS_END)
@@ -119,7 +120,9 @@ def libpq_url(url: str) -> str:
     pairs = parse_qsl(query, keep_blank_values=True)
     hosts = [value for name, value in pairs if name == "host"]
     if len(hosts) > 1 or any(_has_port(host) for host in hosts):
-        names, ports = zip(*map(_host_and_port, hosts), strict=True)
+        usual = [port for name, value in pairs if name == "port" for port in value.split(",")] or [_USUAL_PORT]
+        each = [_host_and_port(host, usual[min(at, len(usual) - 1)]) for at, host in enumerate(hosts)]
+        names, ports = zip(*each, strict=True)
         others = [(name, value) for name, value in pairs if name not in ("host", "port")]
         query = urlencode([*others, ("host", ",".join(names)), ("port", ",".join(ports))])
     return f"postgresql://{before}" + (f"?{query}" if query else "")
@@ -147,11 +150,11 @@ def _has_port(host: str) -> bool:
     return not host.startswith("/") and ":" in host.rpartition("]")[2]
 
 
-def _host_and_port(host: str) -> tuple[str, str]:
+def _host_and_port(host: str, usual: str = _USUAL_PORT) -> tuple[str, str]:
     if not _has_port(host):
-        return unquote(host), "5432"
+        return unquote(host), usual
     name, _, port = host.rpartition(":")
-    return unquote(name), port or "5432"
+    return unquote(name), port or usual
 
 
 _MOST_DAYS = 36_500

@@ -100,8 +100,11 @@ def faults_of(fault: Fault, model: type[BaseModel] | None = None, where: FieldPa
 def fault_of(fault: Fault, model: type[BaseModel] | None = None, where: FieldPath = ()) -> FieldFault:
     """E.g. "policy.spec.surge: there is no such field; did you mean max_surge?"."""
     path = (*where, *fault["loc"])
-    if path[-1:] == ("[key]",) and not isinstance(fault["input"], str):
-        return FieldFault(path[:-2], _name_in_words(fault["input"]))
+    match path, fault["input"]:
+        case (*above, _, "[key]"), str(name):
+            return FieldFault((*above, name), _what(fault, model))
+        case (*above, _, "[key]"), name:
+            return FieldFault((*above,), _name_in_words(name))
     return FieldFault(path, _what(fault, model))
 
 
@@ -125,7 +128,7 @@ def _what(fault: Fault, model: type[BaseModel] | None) -> str:
             return _of_length(kind, **fault["ctx"])
         case "model_type" | "dataclass_type":
             return f"must be {_FIELDS}{_fields_at(fault, model)}"
-        case "float_parsing" | "int_parsing" if str(("", *fault["loc"])[-1]).endswith("_seconds"):
+        case "float_parsing" | "int_parsing" | "int_type" if _is_a_text_for_seconds(fault):
             return "must be a number of seconds, without a unit, such as 10"
         case "string_type" if isinstance(fault["input"], (int, float)):
             return "must be text; put it in quotes"
@@ -138,6 +141,10 @@ def _what(fault: Fault, model: type[BaseModel] | None) -> str:
         case "value_error" | "assertion_error":
             return str(fault["msg"]).partition(", ")[2]
     return "is no value that this field takes"
+
+
+def _is_a_text_for_seconds(fault: Fault) -> bool:
+    return isinstance(fault["input"], str) and str(("", *fault["loc"])[-1]).endswith("_seconds")
 
 
 def _of_length(kind: str, **bounds: Any) -> str:  # noqa: ANN401  (as Pydantic tells them)
@@ -155,12 +162,13 @@ def _of_length(kind: str, **bounds: Any) -> str:  # noqa: ANN401  (as Pydantic t
 
 
 def _fields_at(fault: Fault, model: type[BaseModel] | None) -> str:
-    """A text in place of fields is meant for the first field, such as the path of a health check."""
+    """A text in place of fields is meant for the first needed field, or for the first: the path of a health check."""
     section = model and _section(model, fault["loc"])
     if section is None:
         return ""
     fields = list(section.model_fields)
-    example = f", such as {{{fields[0]}: {fault['input']}}}" if isinstance(fault["input"], str) else ""
+    meant = next((name for name, field in section.model_fields.items() if field.is_required()), fields[0])
+    example = f", such as {{{meant}: {fault['input']}}}" if isinstance(fault["input"], str) else ""
     return f"{example}; the fields are {', '.join(fields)}"
 
 

@@ -39,6 +39,16 @@ SECRET = "hunter2"
             "h1:5432,h2:5432/db",
         ),
         (
+            f"postgresql://u:{SECRET}@/db?host=h1&host=h2&port=9",
+            f"postgresql://u:{SECRET}@/db?host=h1%2Ch2&port=9%2C9",
+            "h1:9,h2:9/db",
+        ),
+        (
+            f"postgresql://u:{SECRET}@/db?host=h1&port=8&host=h2:7&host=h3&port=9&port=10",
+            f"postgresql://u:{SECRET}@/db?host=h1%2Ch2%2Ch3&port=8%2C7%2C10",
+            "h1:8,h2:7,h3:10/db",
+        ),
+        (
             f"postgresql://u:{SECRET}@/db?host=[::1]:6",
             f"postgresql://u:{SECRET}@/db?host=%5B%3A%3A1%5D&port=6",
             "[::1]:6/db",

@@ -183,6 +183,25 @@ LONG = "a" * 60
             "spec.drain_seconds: must be a number, such as 1.5",
             "spec.drain_seconds",
         ),
+        (
+            "add_revision",
+            {"deployment": "web", "spec": {"command": ["serve"], "env": {"A=B": "1"}}},
+            "spec.env.A=B: must be the name of a variable",
+            "spec.env.A=B",
+        ),
+        ("set_traffic", {"deployment": "web", "pages": {"200": "ok"}}, "pages.200: must be '502', '503'", "pages.200"),
+        (
+            "add_revision",
+            {"deployment": "web", "spec": {"command": ["serve"], "warm_up": {"requests": ["/a"]}}},
+            "must be fields, each with its value, such as {path: /a}; the fields are method, path",
+            "spec.warm_up.requests.0",
+        ),
+        (
+            "set_freeze",
+            {"freeze": "night", "duration_seconds": "1h"},
+            "duration_seconds: must be a number of seconds, without a unit, such as 10",
+            "duration_seconds",
+        ),
         ("add_revision", {"deployment": "web", "spec": []}, "spec: must be fields, each with its value", "spec"),
         (
             "set_autoscaling_rules",
