@@ -36,7 +36,7 @@ class Counts:
     @property
     def lowest_and_highest(self) -> tuple[float, float]:
         """The shares; 0 where one side had nothing."""
-        own = self.canary / (self.canary + self.control) if self.control else 0.0
+        own = self.canary / (self.canary + self.control) if self.canary and self.control else 0.0
         return self.shares or (own, own)
 
     def added_to(self, tally: BothSides) -> BothSides:
@@ -115,7 +115,7 @@ def _factors(share: float, boundary: float, ratios: Sequence[float]) -> list[tup
 
 def harm_at_once(share: float, worse_than: float, failed: int, others: int) -> float:
     """The log e-value of `harm` of one interval that has it all, where the canary has at most this share."""
-    return harm(EValue(), Counts(failed, failed, others, others, (share, share)), worse_than).highest
+    return harm(EValue(), Counts(0, failed, 0, others, (share, share)), worse_than).highest
 
 
 def _theta(share: float, ratio: float) -> float:
@@ -131,4 +131,6 @@ def _clean(clean: int, failed: float, rate: float, allowed: float) -> float:
 def _mean(logs: Sequence[float]) -> float:
     """The logarithm of the mean of the values with these logarithms."""
     highest = max(logs)
+    if highest == -math.inf:
+        return highest
     return highest + math.log(math.fsum(math.exp(log - highest) for log in logs) / len(logs))

@@ -68,7 +68,7 @@ def waited(  # noqa: PLR0913  (all of one interval)
     share = max(before.share, highest_share)
     told_late = now.late + sum(its for *_, its in now.pending)
     canary, control = now.asked - settled, max(0, now.owed) + told_late
-    harm = harm_at_once(share, times(slow.worse_than), canary, control)
+    harm = harm_at_once(share, times(slow.worse_than), canary, control) if share and canary > 0 else 0.0
     now = replace(now, settled=settled, share=share)
     return replace(now, highest=harm, canary=canary, control=control) if harm > before.highest else now
 

@@ -18,6 +18,7 @@ import pydantic  # noqa: F401
 import pytest
 from rich.console import Console
 
+from tests.apart import APART
 from tools.mutants.explained import EXPLAINED
 from tools.mutants.mutant import Imported, Mutant, all_mutants
 
@@ -25,7 +26,7 @@ PURE_TESTS = ("tests/domain", "tests/traffic", "tests/reference")
 KILLED_AT_LEAST = 0.95
 CONSOLE = Console(markup=False, highlight=False, soft_wrap=True)
 MEMORY = 2 * 2**30
-OPTIONS = ("-xq", "--apart=no", "--assert=plain", "-pno:cacheprovider", "-otimeout=0")
+OPTIONS = ("-xq", "--assert=plain", "-pno:cacheprovider", "-otimeout=0")
 
 
 def main() -> int:
@@ -110,7 +111,8 @@ def _fork(mutant: Mutant | None, seconds: int) -> int:
 
 def _files_of_tests(mutant: Mutant | None) -> tuple[list[str], list[str]]:
     """First those that speak of the mutant's module, which mostly find it; then the others."""
-    files = [file for folder in PURE_TESTS for file in sorted(Path(folder).rglob("test_*.py"))]
+    there = [file for folder in PURE_TESTS for file in sorted(Path(folder).rglob("test_*.py"))]
+    files = [file for file in there if APART.keys().isdisjoint(map(str, (file, *file.parents)))]
     files.sort(key=lambda file: "laws" in file.parts)  # tables before laws, which take longer
     near = [file for file in files if mutant is not None and mutant.module in file.read_text()]
     return [str(file) for file in near], [str(file) for file in files if file not in near]
