@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
 from domain.commands.base import Command, DeploymentCommand, Starting
 from domain.model.policy import RolloutLimits
 from domain.strategies.builtin import STRATEGIES
-from domain.text.validation_errors import meanings
+from domain.text.validation_errors import meanings, models_in
 
 _COMMON = {*Starting.model_fields, *DeploymentCommand.model_fields}
 REF = "#/components/schemas/{model}"
@@ -83,15 +83,8 @@ def _fields_in(model: Any) -> tuple[CommandField, ...]:  # noqa: ANN401 -- as ab
 
 def _inner(model: Any, name: str) -> tuple[CommandField, ...]:  # noqa: ANN401 -- as above
     """The fields of a field that is a model, or has several of one."""
-    inner = next(_models_in(model.__pydantic_fields__[name].annotation), None)
+    inner = next(models_in(model.__pydantic_fields__[name].annotation), None)
     return _fields_in(inner) if inner else ()
-
-
-def _models_in(annotation: object) -> Iterator[Any]:
-    if hasattr(annotation, "__pydantic_fields__"):
-        yield annotation
-    for part in get_args(annotation):
-        yield from _models_in(part)
 
 
 def _field(

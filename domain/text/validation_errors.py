@@ -166,8 +166,8 @@ def _fields_at(fault: Fault, model: type[BaseModel] | None) -> str:
     section = model and _section(model, fault["loc"])
     if section is None:
         return ""
-    fields = list(section.model_fields)
-    meant = next((name for name, field in section.model_fields.items() if field.is_required()), fields[0])
+    fields = list(section.__pydantic_fields__)
+    meant = next((name for name, field in section.__pydantic_fields__.items() if field.is_required()), fields[0])
     example = f", such as {{{meant}: {fault['input']}}}" if isinstance(fault["input"], str) else ""
     return f"{example}; the fields are {', '.join(fields)}"
 
@@ -176,31 +176,32 @@ def _instead(path: Sequence[int | str], model: type[BaseModel] | None) -> str:
     section = model and _section(model, path[:-1])
     if section is None:
         return ""
-    names = list(section.model_fields)
+    names = list(section.__pydantic_fields__)
     if hint := _MEANT.get(str(path[-1])):
         return f"; {hint}"
     close = difflib.get_close_matches(str(path[-1]), names, 1)
     return f"; did you mean {close[0]}?" if close else f"; the fields are {', '.join(names)}"
 
 
-def _section(model: type[BaseModel], path: Sequence[int | str]) -> type[BaseModel] | None:
+def _section(model: Any, path: Sequence[int | str]) -> Any:  # noqa: ANN401 -- as `models_in`
     """The model of the fields at this path; None if they may have any name."""
     for part in path:
         if isinstance(part, int):  # an element of the list before
             continue
-        field = model.model_fields.get(part)
-        inner = next(_models_in(field.annotation), None) if field else None
+        field = model.__pydantic_fields__.get(part)
+        inner = next(models_in(field.annotation), None) if field else None
         if inner is None:
             return None
         model = inner
     return model
 
 
-def _models_in(annotation: object) -> Iterator[type[BaseModel]]:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+def models_in(annotation: Any) -> Iterator[Any]:  # noqa: ANN401 -- any type
+    """The models of Pydantic's, and its dataclasses, that a value of this type may be."""
+    if hasattr(annotation, "__pydantic_fields__"):
         yield annotation
     for part in get_args(annotation):
-        yield from _models_in(part)
+        yield from models_in(part)
 
 
 @cache

@@ -192,6 +192,18 @@ LONG = "a" * 60
             "spec.warm_up.requests.0",
         ),
         (
+            "set_traffic",
+            {"deployment": "web", "hosts": ["a.example.com"], "tls": {"colour": "red"}},
+            "tls.colour: there is no such field; the fields are certificate, key, ",
+            "tls.colour",
+        ),
+        (
+            "set_traffic",
+            {"deployment": "web", "tls": 3},
+            "tls: must be fields, each with its value; the fields are certificate, key, ",
+            "tls",
+        ),
+        (
             "set_freeze",
             {"freeze": "night", "duration_seconds": "1h"},
             "duration_seconds: must be a number of seconds, without a unit, such as 10",

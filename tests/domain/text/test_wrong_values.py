@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from uuid import UUID
 
 import pytest
-from pydantic import UUID4, AfterValidator, AwareDatetime, Field, TypeAdapter, ValidationError
+from pydantic import UUID4, AfterValidator, AwareDatetime, BaseModel, Field, TypeAdapter, ValidationError
 from pydantic_core._pydantic_core import list_all_errors
 
 from domain.text.validation_errors import fault_of
@@ -92,3 +92,30 @@ def test_a_wrong_value_is_told_what_is_right_for_its_kind(kind: Any, value: obje
     with pytest.raises(ValidationError) as error:
         TypeAdapter(kind).validate_python(value)
     assert fault_of(error.value.errors()[0]).what == sentence
+
+
+class Lid(BaseModel):
+    colour: str = ""
+
+
+class Cup(BaseModel):
+    lid: Lid = Lid()
+
+
+class Shelf(BaseModel):
+    cups: dict[str, Cup] = Field(default={})
+
+
+@pytest.mark.parametrize(
+    ("model", "path", "sentence"),
+    [
+        (Cup, ("lid", "color"), "there is no such field; did you mean colour?"),
+        (Cup, ("lid", "size"), "there is no such field; the fields are colour"),
+        (Shelf, ("cups", "mine", "lid", "color"), "there is no such field"),
+    ],
+)
+def test_fields_are_named_where_the_path_to_them_has_no_free_names(
+    model: type[BaseModel], path: tuple[str, ...], sentence: str
+) -> None:
+    fault = {"type": "extra_forbidden", "loc": path, "input": 1}
+    assert fault_of(fault, model).what == sentence
