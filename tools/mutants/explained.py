@@ -136,5 +136,5 @@ EXPLAINED: dict[str, str] = {
     "messages.for_replicas: 0 -> -1": "without min_ready nobody is warming",
     "rollout_plan._varied: 1.0 -> 0.0 (2)": "any two times that differ show whether their order matters",
     "runtime_spec._bytes: 'b' -> nothing": "the empty text begins every text too",
-    "simulator.World._preparations: self.deployment.status == PREPARING -> nothing": "a look more changes nothing there",
+    "simulator.World._preparations: self.deployment.status == PREPARING -> nothing": "a look more changes nothing",
 }
