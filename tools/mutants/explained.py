@@ -137,4 +137,7 @@ EXPLAINED: dict[str, str] = {
     "rollout_plan._varied: 1.0 -> 0.0 (2)": "any two times that differ show whether their order matters",
     "runtime_spec._bytes: 'b' -> nothing": "the empty text begins every text too",
     "simulator.World._preparations: self.deployment.status == PREPARING -> nothing": "a look more changes nothing",
+    "budget.Buckets.of: 0 -> -1": "a healthy replica is so for 0 s at least",
+    "host_choice.hosts_by: strict=True -> nothing (2)": "each replica has a host or none",
+    "pending_requests._share_of: 0.0 -> -1.0": "a share below none counts as none",
 }

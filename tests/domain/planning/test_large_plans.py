@@ -20,6 +20,7 @@ def test_of_a_rollout_that_is_too_large_the_first_waves_are_told_and_that_there_
     assert found.warnings[0] == (
         f"only its first {len(found.waves)} waves are told: it is too large to be foreseen to its end"
     )
+    assert not any("come to rest" in warning for warning in found.warnings)
 
 
 @pytest.mark.parametrize(
