@@ -10,6 +10,7 @@ from domain.cycle.rollout import Begin, begin_rollout
 from domain.model.deployment import Deployment
 from domain.model.policy import DeploymentPolicy
 from domain.model.states import DeploymentLifecycleStatus
+from domain.revisions.host_labels import NoHostFitsError
 from domain.steering.activation import (
     Activation,
     ActivationRequest,
@@ -111,7 +112,7 @@ def test_another_revision_in_the_middle_is_refused_naming_both_ways_out(
         (resting("■|■■■", status=READY), V2, False),
     ],
 )
-def test_a_freeze_refuses_what_begins_and_never_the_way_back(
+def test_a_freeze_and_a_want_of_hosts_refuse_what_begins_and_never_the_way_back(
     deployment: Deployment, revision: UUID, *, is_refused: bool
 ) -> None:
     freeze = Frozen("fair", "", NOW + timedelta(hours=1))
@@ -123,6 +124,12 @@ def test_a_freeze_refuses_what_begins_and_never_the_way_back(
         assert activate(deployment, replace(asking_for, is_undo=True), asking(deployment, NOW))
     through = activate(deployment, replace(asking_for, through_freeze=True), asking(deployment, NOW))
     assert through.sentence.endswith(", through freeze fair") is is_refused
+    unfit = replace(asking_for, frozen=None, labels={"zone": "b"}, hosts={"h1": {"zone": "a"}})
+    if is_refused:
+        with pytest.raises(NoHostFitsError):
+            activate(deployment, unfit, asking(deployment, NOW))
+    else:
+        assert activate(deployment, unfit, asking(deployment, NOW))
 
 
 @pytest.mark.parametrize(
