@@ -2,6 +2,7 @@
 
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psycopg
@@ -43,9 +44,13 @@ def dump(fleet: Fleet, file: Path) -> None:
 
 
 def restore(fleet: Fleet, file: Path) -> None:
-    with psycopg.connect(fleet.database) as connection:
-        connection.execute("DROP SCHEMA public CASCADE")
-        connection.execute("CREATE SCHEMA public")
+    """A worker that continues may read the tables meanwhile, in another order than they are dropped: then once more."""
+    is_empty = False
+    while not is_empty:
+        with suppress(psycopg.errors.DeadlockDetected), psycopg.connect(fleet.database) as connection:
+            connection.execute("DROP SCHEMA public CASCADE")
+            connection.execute("CREATE SCHEMA public")
+            is_empty = True
     run("pg_restore", "--no-owner", "--single-transaction", f"--dbname={fleet.database}", str(file))
 
 
