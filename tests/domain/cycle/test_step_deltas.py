@@ -85,6 +85,16 @@ def test_any_replicas_that_come_go_and_change_are_folded(data: st.DataObject, ca
     assert changes_since(now, now) == {"changed": {"deployment": {}, "routes": {}, "gone": []}, "now": now["now"]}
 
 
+def test_new_replicas_take_their_places_among_the_ids_that_are_there() -> None:
+    four = deploying("■■|■■", 4)
+    ids = [route.id for route in four.routes]
+    some = replace(four, routes=tuple(route for route in four.routes if route.id in (ids[0], ids[2])))
+    before, now = whole(some), whole(four, 1)
+    changes = changes_since(before, now)
+    assert changes is not None
+    assert told([before, changes]) == [before, now]
+
+
 def test_the_record_of_a_rollout_one_by_one_grows_with_its_replicas_and_not_with_their_square() -> None:
     small, large = one_by_one(60), one_by_one(240)
     assert told(recorded(large)) == large

@@ -9,7 +9,7 @@ import pytest
 from domain.model.deployment import Deployment, StartFailures
 from domain.model.picture import picture
 from domain.model.states import RouteStatus
-from domain.replicas.status_reports import reported, status_told
+from domain.replicas.status_reports import StatusChange, StatusChanges, news_of, reported, status_told
 from domain.text.errors import InvalidInputError
 from tests.support.pictures.pictures import NOW, V1, V2, V3, deploying, resting, route_id
 
@@ -141,3 +141,16 @@ def test_a_rollout_remembers_why_a_new_replica_failed_last(
     rollout = news(before, found, why="no such file", **how).rollout
     assert rollout is not None
     assert rollout.last_failure == remembered
+
+
+def test_a_failure_is_remembered_before_a_sickness_of_the_same_revision() -> None:
+    failed = StatusChange(V2, HEALTHY, FAILED, "exit code 2")
+    sick = StatusChange(V2, HEALTHY, UNHEALTHY, "GET /health answered 500")
+    for became in ([failed, sick], [sick, failed]):
+        assert news_of(became) == (StatusChanges(V2, failed=1, last_failure="exit code 2"),)
+
+
+def test_a_replica_that_was_kept_while_its_host_was_silent_is_kept_no_longer() -> None:
+    silent = resting("▲■")
+    kept = replace(silent, routes=(replace(silent.routes[0], kept_until=LATER), silent.routes[1]))
+    assert news(kept, {0: HEALTHY}).routes[0].kept_until is None
