@@ -57,6 +57,7 @@ def names(events: tuple[CloudEvent, ...]) -> list[str]:
         (deploying("■■■|■□□", policy=blue_green(auto_promote=True)), ["rollout.completed"]),
         (deploying("■■■|□□□", policy=GREEN), ["rollout.waiting"]),
         (deploying("■■■|□□□", policy=GREEN, rollout=STOPPED), []),
+        (deploying("■■■|□□□", policy=GREEN, paused_at=NOW), []),
         (deploying("■■|◇", rollout={"deadline": NOW}), ["rollout.turned_back"]),
         (
             deploying("■■|◇", rollout={"deadline": NOW, "desired_at_start": 2, "desired_with_revision": 3}),
