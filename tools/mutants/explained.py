@@ -140,4 +140,6 @@ EXPLAINED: dict[str, str] = {
     "budget.Buckets.of: 0 -> -1": "a healthy replica is so for 0 s at least",
     "host_choice.hosts_by: strict=True -> nothing (2)": "each replica has a host or none",
     "pending_requests._share_of: 0.0 -> -1.0": "a share below none counts as none",
+    "gates._shown_at: if before <= after -> nothing": "what is shown once is found by the search too",
+    "host_choice._with_labels: if not required -> nothing": "each host has all of no labels",
 }

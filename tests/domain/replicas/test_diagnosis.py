@@ -127,6 +127,7 @@ USUAL = "/healthz or /health or /livez or /ready or /up or /ping or /status or /
         (599, {}, "it fails at the question"),
         (600, {}, "it refuses the question: let /health answer 200 to a plain GET"),
         (418, {"paths": FURTHER}, "it refuses the question: let /health answer 200 to a plain GET"),
+        (499, {}, "it refuses the question"),
         (199, {}, "it refuses the question"),
     ],
 )
