@@ -85,7 +85,7 @@ def fault_of_command(command: Sequence[str]) -> str:
 
 
 def fault_of_variable(name: str, value: str, env: Mapping[str, object]) -> str:
-    """The fault of a variable's value that needs a shell; empty for none. `env` has it too.
+    """The fault of a variable's value that needs a shell; empty for none. `env`: all variables, with this one.
 
     A text with a $ may be a password: it is meant as a reference where it names a variable that is there.
     """

@@ -167,8 +167,8 @@ def _fields_at(fault: Fault, model: type[BaseModel] | None) -> str:
     if section is None:
         return ""
     fields = list(section.__pydantic_fields__)
-    meant = next((name for name, field in section.__pydantic_fields__.items() if field.is_required()), fields[0])
-    example = f", such as {{{meant}: {fault['input']}}}" if isinstance(fault["input"], str) else ""
+    first = next((name for name, field in section.__pydantic_fields__.items() if field.is_required()), fields[0])
+    example = f", such as {{{first}: {fault['input']}}}" if isinstance(fault["input"], str) else ""
     return f"{example}; the fields are {', '.join(fields)}"
 
 

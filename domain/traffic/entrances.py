@@ -165,7 +165,8 @@ class TrafficSettings(BaseModel):
         return self
 
     @model_validator(mode="after")
-    def _begins_slowly_or_sticks(self) -> Self:
+    def _chooses_a_replica(self) -> Self:
+        """A slow start gives a new replica fewer callers; sticky callers leave no choice."""
         if self.slow_start_seconds and self.sticky:
             raise ValueError("slow_start_seconds: with sticky callers stay with a replica; leave out one of the two")
         return self

@@ -48,7 +48,7 @@ class WeighingStrategy(AbstractDeploymentStrategy[SpecT]):
         budget = self.budget_of(deployment, spec)
         changes = above_floor(deployment, canary, repairs.changes, budget)
         if changes or not repairs.changes:
-            return _of_it(repairs, changes, deployment, budget)
+            return _limited_to(changes, repairs, deployment, budget)
         requests = f"the canary's {percent(canary.weight)}" if canary.weight else "all requests"
         sentence = f"who is left is needed for {requests}"
         return Decision.wait(Waits(WaitsFor.NOTHING, sentence))
@@ -98,7 +98,7 @@ def _from_weight(  # noqa: PLR0913
         return Decision.moved(sentence, RouteChanges(stage=Stage(canary.stage, weight)), now)
     changes = above_floor(deployment, canary, converging.changes, budget)
     if changes or not converging.changes:
-        return _of_it(converging, changes, deployment, budget)
+        return _limited_to(changes, converging, deployment, budget)
     old = Buckets.of(deployment.routes, target, now)
     recheck_at = soonest((held_until(deployment), old.next_change_at(now)), now)
     sentence = f"the canary answers {percent(current_weight)} of the requests until old ones can"
@@ -107,7 +107,7 @@ def _from_weight(  # noqa: PLR0913
     return Decision.wait(waits, recheck_at)
 
 
-def _of_it(step: Decision, changes: RouteChanges, deployment: Deployment, budget: Budget) -> Decision:
+def _limited_to(changes: RouteChanges, step: Decision, deployment: Deployment, budget: Budget) -> Decision:
     """The step with those of its changes that can be made now, and a sentence that counts them."""
     if changes == step.changes:
         return step
