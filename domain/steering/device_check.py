@@ -4,8 +4,8 @@ the hosts together have no room for n replicas, even if nothing else ran there  
 a second set is needed, and there is no room for all of it                         -> refused: roll in place
 room for one more, or all old ones stop first                                      -> it can move
 as many replicas may be missing as must leave before a new one has room           -> it moves in place
-otherwise                                                                          -> refused: one may be missing, or
-                                                                                      one more device
+otherwise                                                                          -> refused: a policy that would do,
+                                                                                      or a host more
 """
 
 from dataclasses import dataclass, replace
@@ -15,7 +15,8 @@ from domain.cycle.evaluator import EVALUATOR
 from domain.devices.ledger import Demand, Ledger, device_room
 from domain.devices.needs import in_words
 from domain.devices.room import DeviceRoom
-from domain.model.deployment import Deployment
+from domain.model.deployment import Deployment, Rollout
+from domain.strategies.budget import Budget, surge_budget
 from domain.strategies.in_place import kept_in_place
 from domain.text.errors import RollwayError
 from domain.text.numbers import number_of
@@ -48,50 +49,63 @@ def with_room(after: Deployment, case: DeviceCase, now: datetime) -> Deployment:
 
 def check_devices(after: Deployment, revision: str, case: DeviceCase, now: datetime) -> None:
     """Raises NoDevicesError if the rollout could never end. `after`: the deployment after the activation."""
-    name, desired, ledger = after.name, after.desired_replicas, case.ledger
+    if why := _why_never(after, case, now):
+        message = f"{after.name} cannot move to {revision}: {why}"
+        raise NoDevicesError(message, deployment=after.name, revision=revision)
+
+
+def _why_never(after: Deployment, case: DeviceCase, now: datetime) -> str:
+    """Why the rollout could never end, and what would help; empty if it can."""
+    desired, ledger, rollout = after.desired_replicas, case.ledger, after.rollout
     each = " and ".join(in_words(kind, count) for kind, count in case.demand.needs.items())
     if (most := ledger.fits_ever(case.demand)) < desired:
-        raise _refusal(
-            name,
-            revision,
+        return (
             f"each replica needs {each}, and all hosts have room for {most} of {desired}, even if nothing else ran "
-            "there; let it need less, or add a host ('rollway hosts' shows what each one has)",
+            "there; let it need less, or add a host ('rollway hosts' shows what each one has)"
         )
-    rollout = after.rollout
     if rollout is None:
-        return
+        return ""
     policy, room = rollout.policy, ledger.room(case.demand)
     budget = EVALUATOR.strategy_of(policy).bounds_of(after, policy.spec)
     if budget.keep_in_place is None and not budget.alone:
         own = [route for route in after.active_routes if route.revision_id == after.deploying_revision_id]
-        if room + sum(not route.has_lent for route in own) < desired:
-            raise _refusal(
-                name,
-                revision,
-                f"{policy.strategy} runs {number_of(desired, 'new replica')} next to the old ones, each needs "
-                f"{each}, and there is room for {room}; roll in place ({_in_place(name, 1)}), or add a host",
-            )
-        return
-    if room or budget.alone or not desired:
-        return
-    old = [route.id for route in after.active_routes if route.revision_id != after.deploying_revision_id]
-    fewest, spare = (
-        ledger.fewest_leaves(case.demand, old),
-        max(0, rollout.desired_at_start - kept_in_place(budget, goes_back=False)),
-    )
-    if fewest is None or fewest > spare:
-        leave = "" if fewest is None else f", {number_of(fewest, 'old one')} must leave before a new one finds room"
-        raise _refusal(
-            name,
-            revision,
-            f"a new replica needs {ledger.shortage(case.demand, now)}{leave}, and {spare} may be missing "
-            f"(max_unavailable); let {fewest or 1} be missing ({_in_place(name, fewest or 1)}), or add a host",
+        if room + sum(not route.has_lent for route in own) >= desired:
+            return ""
+        return (
+            f"{policy.strategy} runs {number_of(desired, 'new replica')} next to the old ones, each needs "
+            f"{each}, and there is room for {room}; roll in place ({_in_place(after.name, 1)}), or add a host"
         )
+    if room or budget.alone or not desired:
+        return ""
+    return _why_not_in_place(after, rollout, budget, case, now)
+
+
+def _why_not_in_place(after: Deployment, rollout: Rollout, budget: Budget, case: DeviceCase, now: datetime) -> str:
+    """Why a rollout that makes room where old replicas are could never end; empty if it can."""
+    old = [route.id for route in after.active_routes if route.revision_id != after.deploying_revision_id]
+    fewest, spare = case.ledger.fewest_leaves(case.demand, old), _spare(rollout, budget)
+    needs = f"a new replica needs {case.ledger.shortage(case.demand, now)}"
+    if fewest is None:
+        return f"{needs}, and no old one that leaves makes room; add a host ('rollway hosts' shows what each one has)"
+    if fewest <= spare:
+        return ""
+    is_enough = _spare(rollout, surge_budget(after.desired_replicas, 1, fewest)) >= fewest
+    missing = f"let {fewest} be missing ({_in_place(after.name, fewest)})"
+    remedy = missing if is_enough else f"let all old ones stop first ({_policy(after.name, 'strategy: recreate')})"
+    return (
+        f"{needs}, {number_of(fewest, 'old one')} must leave before a new one finds room, and {spare} may be missing "
+        f"(max_unavailable); {remedy}, or add a host"
+    )
+
+
+def _spare(rollout: Rollout, budget: Budget) -> int:
+    """The number of replicas that may be missing in place."""
+    return max(0, rollout.desired_at_start - kept_in_place(budget, goes_back=False))
 
 
 def _in_place(name: str, missing: int) -> str:
-    return f"'rollway policy {name} --set \"{{strategy: rolling_update, spec: {{max_unavailable: {missing}}}}}\"'"
+    return _policy(name, f"strategy: rolling_update, spec: {{max_unavailable: {missing}}}")
 
 
-def _refusal(name: str, revision: str, why: str) -> NoDevicesError:
-    return NoDevicesError(f"{name} cannot move to {revision}: {why}", deployment=name, revision=revision)
+def _policy(name: str, settings: str) -> str:
+    return f"'rollway policy {name} --set \"{{{settings}}}\"'"

@@ -304,7 +304,7 @@ def _add_revision(document: Document, state: Stored, apply: Apply) -> Iterator[P
 
 def _activate(document: Document, state: Stored, apply: Apply) -> Iterator[Part]:
     activation, name, deployment = _activation(document, state, apply), document.revision_name, state.deployment
-    size = _another_size(document, state) if activation in _ROLLOUT else None
+    size = _another_size(document, state) if _rollout(document, state, apply) else None
     match activation:
         case None | Activation.ALREADY_ACTIVE | Activation.CONVERGING | Activation.RESUMED:
             return

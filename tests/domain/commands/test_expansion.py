@@ -208,9 +208,10 @@ def told(stored: Stored, document: dict[str, Any], **more: Any) -> list[str]:
         ),
         (
             Stored(ROLLS, FIRST),
-            {**SAME, **SHOP},
+            {**SAME, "replicas": 5, **SHOP},
             {"supersede": True},
             [
+                "Scale: scaled from 3 to 5 replicas",
                 "SetTraffic: reached as shop.example",
                 "ActivateRevision: rollout to v1 started, leaving the one to v2",
             ],

@@ -115,8 +115,20 @@ def test_in_place_as_many_must_be_allowed_to_be_missing_as_must_leave() -> None:
 def test_where_others_hold_the_devices_no_old_one_that_leaves_helps() -> None:
     others = replace(begun(3, IN_PLACE), routes=())
     assert refusal(others, 3, 3) == (
-        "a new replica needs a GPU: 3 of 3 in use, and 1 may be missing (max_unavailable); let 1 be missing "
-        f"({AS.format(1)}), or add a host"
+        "a new replica needs a GPU: 3 of 3 in use, and no old one that leaves makes room; add a host "
+        "('rollway hosts' shows what each one has)"
+    )
+
+
+def test_where_all_old_ones_must_leave_only_another_strategy_helps() -> None:
+    """One of several always stays, however many may be missing."""
+    assert refusal(begun(2, rolling_update(1, 2)), 4, 4, Demand({"gpu": 2})) == (
+        "a new replica needs 2 GPUs: 4 of 4 in use, 2 old ones must leave before a new one finds room, and 1 may be "
+        "missing (max_unavailable); let all old ones stop first ('rollway policy web --set \"{strategy: recreate}\"'), "
+        "or add a host"
+    )
+    assert f"let 1 be missing ({AS.format(1)})" in refusal(begun(1, rolling_update(1, 0)), 1, 1), (
+        "one replica alone may be missing"
     )
 
 
