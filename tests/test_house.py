@@ -3,6 +3,7 @@
 import ast
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -20,37 +21,45 @@ def sources() -> dict[str, str]:
     return {str(file.relative_to(ROOT)): file.read_text(encoding="utf-8") for file in files}
 
 
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a file imports, and in how many lines; functions with their lengths, classes, names and docstrings."""
+
+    imports: frozenset[str]
+    imported: int
+    functions: tuple[tuple[str, int], ...]
+    classes: tuple[str, ...]
+    names: frozenset[str]
+    docstrings: tuple[str, ...]
+
+
 @cache
-def nodes() -> dict[str, list[ast.AST]]:
-    """Of every file: what imports, functions and names are made by, looked for once."""
-    return {
-        path: [node for node in ast.walk(ast.parse(source)) if isinstance(node, _DEFINES)]
-        for path, source in sources().items()
-    }
+def facts() -> dict[str, Facts]:
+    """Those of every file. No tree stays: together they are larger than all that the tests import."""
+    return {path: _facts_of(ast.parse(source)) for path, source in sources().items()}
 
 
-_IMPORTS = (ast.Import, ast.ImportFrom)
-_DEFINES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.arg, ast.Name, *_IMPORTS)
+def _facts_of(tree: ast.Module) -> Facts:
+    nodes = list(ast.walk(tree))
+    imports = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
+    functions = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return Facts(
+        frozenset(name for node in imports for name in _imported_by(node)),
+        sum((node.end_lineno or 0) - node.lineno + 1 for node in imports),
+        tuple((function.name, _length(function)) for function in functions),
+        tuple(node.name for node in nodes if isinstance(node, ast.ClassDef)),
+        frozenset(names(nodes)),
+        tuple(docstrings(nodes)),
+    )
 
 
-def long_files() -> dict[str, int]:
-    lengths = {path: len(source.splitlines()) - _imported(path) for path, source in sources().items()}
-    return {path: length for path, length in lengths.items() if length > FILE}
-
-
-def _imported(path: str) -> int:
-    """Lines of the imports: who moves a function elsewhere splits no file that tells of it."""
-    return sum((each.end_lineno or 0) - each.lineno + 1 for each in nodes()[path] if isinstance(each, _IMPORTS))
-
-
-def long_functions() -> dict[str, int]:
-    lengths = {
-        f"{path}::{function.name}": _length(function)
-        for path, defined in nodes().items()
-        for function in defined
-        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
-    }
-    return {name: length for name, length in lengths.items() if length > FUNCTION}
+def _imported_by(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
+    match node:
+        case ast.ImportFrom(module=str(module), names=names):
+            yield module
+            yield from (f"{module}.{each.name}" for each in names)
+        case ast.Import(names=names):
+            yield from (each.name for each in names)
 
 
 def _length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
@@ -59,6 +68,37 @@ def _length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     is_documented = isinstance(first, ast.Expr) and ast.get_docstring(function) is not None
     drawn = (first.end_lineno or 0) - first.lineno + 1 if is_documented else 0
     return (function.end_lineno or 0) - function.lineno + 1 - drawn
+
+
+def names(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    """Functions, classes, arguments, variables."""
+    for node in nodes:
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                yield name
+            case ast.arg(arg=name) | ast.Name(id=name, ctx=ast.Store()):
+                yield name
+
+
+def docstrings(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    """Of modules, classes, functions and fields."""
+    for node in nodes:
+        body = getattr(node, "body", None)
+        for statement in body if isinstance(body, list) else ():
+            match statement:
+                case ast.Expr(value=ast.Constant(value=str(text))):
+                    yield text.strip()
+
+
+def long_files() -> dict[str, int]:
+    """Lines of imports do not count: a function that moves elsewhere splits no file that tells of it."""
+    lengths = {path: len(source.splitlines()) - facts()[path].imported for path, source in sources().items()}
+    return {path: length for path, length in lengths.items() if length > FILE}
+
+
+def long_functions() -> dict[str, int]:
+    lengths = {f"{path}::{name}": length for path, each in facts().items() for name, length in each.functions}
+    return {name: length for name, length in lengths.items() if length > FUNCTION}
 
 
 def test_no_file_has_more_than_400_lines_below_its_imports() -> None:
@@ -80,21 +120,11 @@ def test_no_small_file_has_a_single_reader() -> None:
     modules = {path.removesuffix(".py").replace("/", "."): path for path in sources() if Path(path).parts[0] in PRODUCT}
     readers: dict[str, set[str]] = {path: set() for path in modules.values()}
     for path in readers:
-        for node in nodes()[path]:
-            for imported in _imported_by(node):
-                if modules.get(imported, path) != path:
-                    readers[modules[imported]].add(path)
+        for imported in facts()[path].imports:
+            if modules.get(imported, path) != path:
+                readers[modules[imported]].add(path)
     small = {path for path in readers if len(sources()[path].splitlines()) < SMALL and "/__" not in path}
     assert sorted(path for path in small if len(readers[path]) == 1) == []
-
-
-def _imported_by(node: ast.AST) -> Iterator[str]:
-    match node:
-        case ast.ImportFrom(module=str(module), names=names):
-            yield module
-            yield from (f"{module}.{each.name}" for each in names)
-        case ast.Import(names=names):
-            yield from (each.name for each in names)
 
 
 def test_no_module_name_stands_in_two_folders() -> None:
@@ -104,22 +134,11 @@ def test_no_module_name_stands_in_two_folders() -> None:
 
 def test_no_class_name_stands_twice() -> None:
     places: dict[str, list[str]] = {}
-    for path, defined in nodes().items():
+    for path, each in facts().items():
         if Path(path).parts[0] in PRODUCT:
-            for node in defined:
-                if isinstance(node, ast.ClassDef):
-                    places.setdefault(node.name, []).append(path)
+            for name in each.classes:
+                places.setdefault(name, []).append(path)
     assert {name: paths for name, paths in places.items() if len(paths) > 1} == {}
-
-
-def docstrings(source: str) -> Iterator[str]:
-    """Of modules, classes, functions and fields."""
-    for node in ast.walk(ast.parse(source)):
-        body = getattr(node, "body", None)
-        for statement in body if isinstance(body, list) else ():
-            match statement:
-                case ast.Expr(value=ast.Constant(value=str(text))):
-                    yield text.strip()
 
 
 PRONOUNS = ("It ", "It.", "It,", "They", "Them", "Its ", "Their ", "Those", "These ", "Both ")
@@ -129,9 +148,9 @@ BEGIN_WITHOUT_A_SUBJECT = (*PRONOUNS, "Of ", "The same")
 def test_every_docstring_says_what_it_is_about() -> None:
     found = {
         f"{path}: {text.partition(chr(10))[0]}"
-        for path, source in sources().items()
+        for path, each in facts().items()
         if Path(path).parts[0] not in {"tests", "tools", "migrations", "examples"}
-        for text in docstrings(source)
+        for text in each.docstrings
         if text.startswith(BEGIN_WITHOUT_A_SUBJECT)
     }
     assert found == set()
@@ -140,16 +159,6 @@ def test_every_docstring_says_what_it_is_about() -> None:
 SAY_NOTHING = {"one", "thing", "stuff", "tmp", "utils", "helpers", "manager", "common"}
 
 
-def names(defined: Iterable[ast.AST]) -> Iterator[str]:
-    """Functions, classes, arguments, variables."""
-    for node in defined:
-        match node:
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-                yield name
-            case ast.arg(arg=name) | ast.Name(id=name, ctx=ast.Store()):
-                yield name
-
-
 def test_no_name_says_nothing() -> None:
-    empty = {path: SAY_NOTHING.intersection((Path(path).stem, *names(defined))) for path, defined in nodes().items()}
+    empty = {path: SAY_NOTHING.intersection((Path(path).stem, *each.names)) for path, each in facts().items()}
     assert {path: found for path, found in empty.items() if found} == {}

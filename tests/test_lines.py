@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 import yaml
 
 from cli.apply import read_file
-from cli.main import app
 from domain.commands.deployment_commands import SetAutoscalingRules
-from tests.test_pages import PAGES, ROOT
+from tests.test_pages import PAGES, ROOT, rollway
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _INDENTED = re.compile(r"(?<=\n\n)((?: {4}.*\n)+)")
@@ -39,12 +37,6 @@ def blocks() -> list[tuple[str, str, str]]:
 
 def lines() -> list[str]:
     return sorted({line for _, _, block in blocks() for line in _LINE.findall(block)})
-
-
-@cache
-def rollway() -> Any:
-    """The whole program, which takes a while to put together."""
-    return typer.main.get_command(app)
 
 
 @pytest.mark.parametrize("line", lines())

@@ -28,8 +28,13 @@ _TEST = re.compile(r"(tests/[\w/]+\.py)::(\w+)")
 _PATH = re.compile(r"(?:[\w.-]+/)+[\w.-]*\w\.(?:py|md|yaml|yml|toml|txt)")
 
 
-def code_of(page: Path) -> Iterator[str]:
+@cache
+def code_of(page: Path) -> tuple[str, ...]:
     """Lines of code blocks, and what stands between backticks."""
+    return tuple(_code_of(page))
+
+
+def _code_of(page: Path) -> Iterator[str]:
     text = page.read_text(encoding="utf-8")
     for _, block in _FENCE.findall(text):
         yield from block.splitlines()
@@ -49,6 +54,12 @@ def test_every_make_target_exists(page: Path) -> None:
     assert named(r"^make ([a-z][a-z-]*)", page) <= targets
 
 
+@cache
+def rollway() -> Any:
+    """The whole program, which takes a while to put together."""
+    return typer.main.get_command(app)
+
+
 def options_of(command: Any) -> set[str]:
     """Those of a command, or of all commands of a group."""
     alone = {option for parameter in command.params for option in parameter.opts}
@@ -57,7 +68,7 @@ def options_of(command: Any) -> set[str]:
 
 @every_page
 def test_every_command_exists_with_the_options_it_is_shown_with(page: Path) -> None:
-    group: Any = typer.main.get_command(app)
+    group = rollway()
     for line in code_of(page):
         found = re.match(r"(?:\.venv/bin/)?rollway ([a-z][a-z-]*)(.*)", line.partition("#")[0])
         if found is None:
@@ -68,8 +79,7 @@ def test_every_command_exists_with_the_options_it_is_shown_with(page: Path) -> N
 
 
 def test_every_command_has_help_and_json() -> None:
-    group: Any = typer.main.get_command(app)
-    for name, command in group.commands.items():
+    for name, command in rollway().commands.items():
         assert command.help, name
         assert "--json" in options_of(command), name
 

@@ -3,15 +3,18 @@
 `python -m tools.bench.plots` draws what is in tools/bench/results.
 """
 
+from __future__ import annotations
+
 import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _OLD, _STARTING, _NEW = "#8a93a6", "#f0b95b", "#2f7ed8"
 _MOST_LINES = 400
@@ -86,9 +89,8 @@ def _result(path: Path) -> dict[str, Any]:
 
 
 def start_panels(title: str, count: int) -> tuple[Figure, list[Axes]]:
-    """So many panels, one below the other, over one axis."""
-    figure = Figure(figsize=(8, 1.8 * count), layout="constrained")
-    FigureCanvasAgg(figure)
+    """Panels, one below the other, over one axis."""
+    figure = _figure(figsize=(8, 1.8 * count))
     figure.suptitle(title)
     panels: list[Axes] = list(figure.subplots(count, 1, sharex=True))
     for axes in panels:
@@ -99,13 +101,21 @@ def start_panels(title: str, count: int) -> tuple[Figure, list[Axes]]:
 
 def start_picture(title: str, across: str, up: str) -> tuple[Figure, Axes]:
     """An empty picture with these words at its edges."""
-    figure = Figure(figsize=(8, 4.5), dpi=120, layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = _figure(figsize=(8, 4.5), dpi=120)
     axes = figure.add_subplot()
     axes.set(title=title, xlabel=across, ylabel=up)
     axes.grid(visible=True, alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
     return figure, axes
+
+
+def _figure(**size: Any) -> Figure:  # noqa: ANN401 -- as Matplotlib takes it
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415  # half a second that only pictures need
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    figure = Figure(layout="constrained", **size)
+    FigureCanvasAgg(figure)
+    return figure
 
 
 def _bar(axes: Axes, number: int, begins: float, ends: float, colour: str) -> None:
