@@ -104,8 +104,11 @@ def _wait_for_health(runtime: ProcessRuntime, request: ReplicaRequest, until: fl
                 raise NotHealthyError(failure_in_short(end_of(replica).detail, tail))
             output = _said_of(replica, check, prober) if check else ""
             if not output and (check or time.monotonic() - began > RUNS_WELL.total_seconds()):
-                _refuse_a_stranger(runtime.find(request.route_id))
-                return
+                answering = runtime.find(request.route_id)
+                _refuse_a_stranger(answering)
+                if not check or _may_listen(answering):
+                    return
+                output = "its port answers, and it does not listen there"
             if output and time.monotonic() > until:
                 raise NotHealthyError(f"it runs, but {output}{_where_it_listens(replica)}")
             time.sleep(_LOOK_SECONDS)
@@ -126,6 +129,11 @@ def _refuse_a_stranger(replica: Replica | None) -> None:
     """The answer was another program's: two installations may choose one port at one moment."""
     if replica and replica.stranger:
         raise NotHealthyError(f"its port is held by {replica.stranger}; try again, which takes another port")
+
+
+def _may_listen(replica: Replica | None) -> bool:
+    """Whether the answer can be its own: a socket that has just begun to listen is seen a moment later."""
+    return replica is not None and replica.listens is not False
 
 
 def _where_it_listens(replica: Replica) -> str:

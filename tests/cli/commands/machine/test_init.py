@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 from cli.apply import read_file
+from runtime.machine import listening
 from tests.cli.conftest import Rollway
 from tests.support.stack.environment import ISOLATED
 from tests.support.stack.ports import free_port
@@ -65,7 +66,12 @@ time.sleep(60)
 """
 
 
-def test_the_answer_of_a_replica_of_another_installation_is_not_its_own(rollway: Rollway, folder: Path) -> None:
+def test_the_answer_of_a_replica_of_another_installation_is_not_its_own(
+    rollway: Rollway, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A socket is seen some time after it has begun to listen; no answer counts until then."""
+    monkeypatch.setattr(listening, "_AGE_OF_A_MISS_SECONDS", 1.5)
+    monkeypatch.setattr(listening, "_AGE_SECONDS", 1.5)
     Path("loses.py").write_text(LOSES_ITS_PORT, encoding="utf-8")
     code, output = init(rollway, f"{sys.executable} loses.py")
     for process in psutil.process_iter(["cwd"]):
