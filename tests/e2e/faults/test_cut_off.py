@@ -20,7 +20,7 @@ from tests.support.faults.forwarder import Forwarder, forwarder
 from tests.support.proxies import plain_http
 from tests.support.proxies.edge import api_process, discovery_port, envoy_process
 from tests.support.stack.server_process import Process
-from tests.support.stack.stack import Fleet
+from tests.support.stack.stack import POLICY, Fleet
 from tests.support.stack.waiting import NotInTimeError, eventually
 from tests.support.workers.queues import answer_of
 
@@ -35,20 +35,14 @@ def wire(database: str) -> Iterator[Forwarder]:
 
 
 @contextmanager
-def cut_in_a_rollout(
-    fleet: Fleet, wire: Forwarder, folder: Path, settings: Mapping[str, Mapping[str, str]]
-) -> Iterator[Fleet]:
-    """Two hosts with one deployment, and a rollout has begun; then the wire of one of them falls silent."""
+def two_hosts(fleet: Fleet, folder: Path, settings: Mapping[str, Mapping[str, str]]) -> Iterator[None]:
+    """Two hosts with one deployment, which is about to get a revision of which two replicas start at once."""
     for host, own in settings.items():
         fleet.start_workers(f"worker-{host}", host=host, ROLLWAY_HOME=str(folder / host), **own)
     fleet.start_beat()
-    fleet.deploy_first(replicas=4)
+    fleet.deploy_first(replicas=4, policy={**POLICY, "spec": {"max_surge": 2, "max_unavailable": 0}})
     fleet.add_revision("web", "v2", STARTUP_SECONDS="0.7")
-    fleet.activate("web", "v2")
-    eventually(lambda: fleet.rows("SELECT FROM rollout_steps"), what="the first step")
-    wire.is_forwarding.clear()
-    yield fleet
-    wire.is_forwarding.set()
+    yield
     for host in settings:
         stop_all(folder / host, grace_seconds=2)
 
@@ -62,8 +56,12 @@ def cut_off(fleet: Fleet, wire: Forwarder, tmp_path: Path) -> Iterator[Fleet]:
         "west": {"DATABASE_URL": through, **silence},
         "east": {"DATABASE_URL": fleet.database, **silence},
     }
-    with cut_in_a_rollout(fleet, wire, tmp_path, settings):
+    with two_hosts(fleet, tmp_path, settings):
+        fleet.activate("web", "v2")
+        eventually(lambda: fleet.rows("SELECT FROM rollout_steps"), what="the first step")
+        wire.is_forwarding.clear()
         yield fleet
+        wire.is_forwarding.set()
 
 
 def _port(database: str) -> int:
@@ -96,13 +94,20 @@ def test_it_rests_until_postgres_is_reached_and_the_others_go_on(
 
 @pytest.fixture
 def cut_off_from_redis(fleet: Fleet, redis_url: str, tmp_path: Path) -> Iterator[tuple[Fleet, Forwarder]]:
-    """What the worker of `west` says to Redis is lost, and what it is told."""
+    """What the worker of `west` says to Redis is lost, and what it is told: it starts no replica that it gets."""
     with forwarder(_port(redis_url)) as wire:
         through = redis_url.replace(f":{_port(redis_url)}", f":{wire.port}")
-        silence = {"ROLLWAY_HOST_SILENCE_SECONDS": "4"}
+        silence = {"ROLLWAY_HOST_SILENCE_SECONDS": "8"}
         settings = {"west": {"REDIS_URL": through, **silence}, "east": {"REDIS_URL": redis_url, **silence}}
-        with cut_in_a_rollout(fleet, wire, tmp_path, settings):
+        with two_hosts(fleet, tmp_path, settings):
+            wire.is_forwarding.clear()
+            fleet.activate("web", "v2")
+            eventually(
+                lambda: fleet.rows("SELECT FROM routes WHERE host = 'west' AND healthy_at IS NULL"),
+                what="a new one there",
+            )
             yield fleet, wire
+            wire.is_forwarding.set()
 
 
 def test_without_redis_it_gets_no_new_replicas_holds_up_nothing_and_what_it_runs_goes_on(
