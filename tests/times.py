@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import resource
 from collections import defaultdict
 from pathlib import PurePath
@@ -35,12 +36,19 @@ def pytest_runtest_logstart() -> None:
     _spent["until"] = _processor_seconds()
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_teardown(nextitem: pytest.Item | None) -> None:
+    """The servers of the run end with its last test, which has not spent what they did."""
+    if nextitem is None:
+        _spent["until"] = math.inf
+
+
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport() -> Generator[None, Any, None]:
     """Note what this part of a test took; with several processes it travels with the report."""
     outcome = yield
     now = _processor_seconds()
-    outcome.get_result().processor = now - _spent["until"]
+    outcome.get_result().processor = max(0.0, now - _spent["until"])
     _spent["until"] = now
 
 
