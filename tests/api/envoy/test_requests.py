@@ -94,7 +94,8 @@ def trailing() -> Iterator[tuple[str, list[bytes]]]:
             while b"chunked" in head.lower() and (line := self.rfile.readline()) not in (b"\r\n", b""):
                 head += line
             heads.append(head)
-            self.wfile.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: x-sum\r\n\r\n")
+            self.wfile.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: x-sum\r\n")
+            self.wfile.write(b"Connection: close\r\n\r\n")
             self.wfile.write(b"5\r\nwhole\r\n0\r\nX-Sum: 7\r\n\r\n")
 
     with own_server(Handler) as server:

@@ -91,6 +91,7 @@ def test_green_ones_that_are_there_already_need_no_more_room_unless_they_have_le
         (begun(3, IN_PLACE), 3, 3),  # one may be missing, and one leaves
         (begun(3, rolling_update(1, 0)), 4, 3),  # there is room for one more
         (begun(3, RECREATE), 3, 3),  # all of the old ones leave first
+        (replace(begun(3, RECREATE), routes=()), 3, 3),  # all of them have begun to stop
         (begun(0, rolling_update(1, 0)), 0, 0),  # nothing is wanted
         (begun(4, rolling_update(1, "50%")), 4, 4),
     ],
