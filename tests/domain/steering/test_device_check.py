@@ -140,6 +140,8 @@ def test_replicas_of_the_new_revision_leave_for_no_other_of_it() -> None:
 def test_the_size_before_says_how_many_may_be_missing() -> None:
     smaller = begun(2, IN_PLACE, desired_replicas=2, rollout={"desired_at_start": 1})
     assert refusal(smaller, 2, 2) != "", "of one none may be missing while one is kept of two"
+    larger = begun(5, IN_PLACE, desired_replicas=5, rollout={"desired_at_start": 1})
+    assert ", and 0 may be missing" in refusal(larger, 5, 5), "fewer than it keeps"
 
 
 @pytest.mark.parametrize(
