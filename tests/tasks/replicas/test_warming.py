@@ -80,7 +80,7 @@ def test_what_one_worker_counted_is_nothing_to_the_next(
     killed = Warmer(engine, redis_client)
     until(make_warm_pass(warmer=killed), lambda: len(model.requests) > 20)
     killed._renewals._held.clear()  # as a process that was killed, it renews nothing
-    for task in killed._tasks.values():
+    for task in tuple(killed._tasks.values()):  # each leaves as it ends
         killed._loop.call_soon_threadsafe(task.cancel)
     redis_client.delete(f"rollway:lock:warm-up:{route_id}")
     done = len(model.requests)
