@@ -23,10 +23,10 @@ def sources() -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a file imports, and in how many lines; functions with their lengths, classes, names and docstrings."""
+    """The imports of a file and their lines, its functions with their lengths, classes, names and docstrings."""
 
     imports: frozenset[str]
-    imported: int
+    import_lines: int
     functions: tuple[tuple[str, int], ...]
     classes: tuple[str, ...]
     names: frozenset[str]
@@ -35,7 +35,7 @@ class Facts:
 
 @cache
 def facts() -> dict[str, Facts]:
-    """Those of every file. No tree stays: together they are larger than all that the tests import."""
+    """The facts of every file. Trees are not kept: all of them need more memory than all that the tests import."""
     return {path: _facts_of(ast.parse(source)) for path, source in sources().items()}
 
 
@@ -92,7 +92,7 @@ def docstrings(nodes: Iterable[ast.AST]) -> Iterator[str]:
 
 def long_files() -> dict[str, int]:
     """Lines of imports do not count: a function that moves elsewhere splits no file that tells of it."""
-    lengths = {path: len(source.splitlines()) - facts()[path].imported for path, source in sources().items()}
+    lengths = {path: len(source.splitlines()) - facts()[path].import_lines for path, source in sources().items()}
     return {path: length for path, length in lengths.items() if length > FILE}
 
 

@@ -5,7 +5,7 @@ a second set is needed, and there is no room for all of it                      
 room for one more, or all old ones stop first                                      -> it can move
 as many replicas may be missing as must leave before a new one has room           -> it moves in place
 otherwise                                                                          -> refused: a policy that would do,
-                                                                                      or a host more
+                                                                                      or one more host
 """
 
 from dataclasses import dataclass, replace

@@ -110,7 +110,7 @@ def start_picture(title: str, across: str, up: str) -> tuple[Figure, Axes]:
 
 
 def _figure(**size: Any) -> Figure:  # noqa: ANN401 -- as Matplotlib takes it
-    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415  # half a second that only pictures need
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415  # slow to load, for pictures alone
     from matplotlib.figure import Figure  # noqa: PLC0415
 
     figure = Figure(layout="constrained", **size)
