@@ -21,7 +21,7 @@ _CANARY = "v4"
 
 
 def _create(run: Demo) -> None:
-    limits = {"timeout_seconds": 60}
+    limits = {"timeout_seconds": PATIENCE_SECONDS}
     run.do(CreateDeployment, desired_replicas=REPLICAS, policy=_policy(limits))
     run.roll_out("v1", {"VERSION": "1"})
     run.load.start()

@@ -33,7 +33,7 @@ class Promise:
 
 
 REPLICAS = 3
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 120.0
 _MIX = {Kind.GET: 0.88, Kind.GET_CLOSE: 0.1, Kind.SLOW_GET: 0.02}
 
 
@@ -112,7 +112,7 @@ def _ended(progress: Progress) -> bool:
 
 def _revision_at(address: str | None) -> str:
     try:
-        answer = httpx.get(f"http://{address}/", timeout=5, trust_env=False).raise_for_status()
+        answer = httpx.get(f"http://{address}/", timeout=30, trust_env=False).raise_for_status()
         return str(answer.json()["revision"])
     except (httpx.HTTPError, ValueError, KeyError) as error:
         return f"no answer ({type(error).__name__})"

@@ -51,7 +51,7 @@ def parked(fleet: Fleet) -> dict[str, Any]:
 
 
 def heard(fleet: Fleet) -> list[str]:
-    with urlopen(f"http://{parked(fleet)['address']}/heard", timeout=10) as answer:
+    with urlopen(f"http://{parked(fleet)['address']}/heard", timeout=120) as answer:
         return list(json.load(answer)["heard"])
 
 
@@ -63,7 +63,7 @@ def until_asleep(fleet: Fleet) -> None:
 
 def ask(url: str) -> str:
     try:
-        with urlopen(Request(url, headers={"host": "model.localhost"}), timeout=10) as answer:
+        with urlopen(Request(url, headers={"host": "model.localhost"}), timeout=120) as answer:
             return str(json.load(answer)["revision"])
     except HTTPError as error:
         return "asleep" if b"revision" in error.read() else str(error.code)

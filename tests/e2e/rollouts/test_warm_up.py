@@ -40,7 +40,7 @@ def first(fleet: Fleet, name: str, replicas: int) -> None:
 
 def ask(url: str, host: str) -> float:
     began = time.monotonic()
-    with urlopen(Request(url, headers={"host": host}), timeout=60) as answer:
+    with urlopen(Request(url, headers={"host": host}), timeout=120) as answer:
         assert answer.status == 200
         answer.read()
     return time.monotonic() - began
@@ -102,7 +102,7 @@ def test_a_worker_that_is_killed_in_the_middle_has_warmed_nothing_up(fleet: Flee
         return found
 
     def warm_ups() -> int:
-        with urlopen(f"http://{row()['address']}/asked", timeout=10) as answer:
+        with urlopen(f"http://{row()['address']}/asked", timeout=120) as answer:
             return int(json.load(answer)["asked"])
 
     eventually(lambda: row().get("status_reason", "").startswith("warming up: "), what="its warm-up")

@@ -24,7 +24,7 @@ from tools.bench.zero_loss.traefik import behind_traefik
 from tools.bench.zero_loss.verdict import Drained, Played
 
 _LONGEST_PHASE = 180.0
-_PATIENCE = 30.0
+_PATIENCE = 120.0
 _MARGIN = 0.5
 
 
