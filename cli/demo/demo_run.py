@@ -40,9 +40,10 @@ _MIX = {Kind.GET: 0.88, Kind.GET_CLOSE: 0.1, Kind.SLOW_GET: 0.02}
 def demo_load(envoy: str, host: str) -> Load:
     """100 requests a second to one deployment: every tenth on a new connection, a few slow. `envoy`: its URL.
 
-    A machine that is too busy for that gets fewer requests: that is no failure of the rollout.
+    A machine that is too busy for that gets fewer requests, and answers late: that is no failure of the rollout.
     """
-    return Load(LoadSettings(address=envoy.removeprefix("http://"), host=host, rate=100, longest=1.0, mix=_MIX))
+    address = envoy.removeprefix("http://")
+    return Load(LoadSettings(address=address, host=host, rate=100, timeout=60, longest=1.0, mix=_MIX))
 
 
 @dataclass(slots=True)

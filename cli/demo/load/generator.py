@@ -28,10 +28,9 @@ _LONGER_NAP = 0.01
 class LoadSettings:
     """`rate` requests a second for at most `seconds`, to `address` (host:port), as `host`.
 
-    Slow requests take up to `longest` seconds; one fails when its answer is `timeout` seconds late: long enough that a
-    busy machine answers late and loses nothing. `connections`: the number opened before the first request. `trusted`: a
-    file of authorities, with which it speaks TLS. `most_open`: a request that is due while this many are open is due
-    later, as are all after it, or, unless the load `waits`, fails.
+    Slow requests take up to `longest` seconds; one fails when its answer is `timeout` seconds late. `connections`: the
+    number opened before the first request. `trusted`: a file of authorities, with which it speaks TLS. `most_open`: a
+    request that is due while this many are open is due later, as are all after it, or, unless the load `waits`, fails.
     """
 
     address: str
@@ -41,7 +40,7 @@ class LoadSettings:
     seconds: float = math.inf
     seed: int = 1
     first_phase: str = "start"
-    timeout: float = 60.0
+    timeout: float = 10.0
     connections: int = 0
     most_open: int = 50
     waits: bool = True

@@ -79,7 +79,7 @@ def test_it_rests_until_postgres_is_reached_and_the_others_go_on(
 ) -> None:
     own, all_of_them = {host_queue("west")}, {*SHARED_QUEUES, host_queue("west")}
     taken_by_both = [_scale(cut_off, 4) for _ in range(8)]
-    eventually(lambda: queues_read(cut_off).get("worker-west") == own, what="the host to rest")
+    eventually(lambda: queues_read(cut_off).get("worker-west") == own, within=30, what="the host to rest")
     for sent in taken_by_both:
         assert answer_of(redis_client, sent)["result"]["ok"] is True
     for size in range(5, 9):

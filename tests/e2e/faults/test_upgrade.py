@@ -114,7 +114,7 @@ def _api_beside(old: Process, envoy: HandedOver, fleet: Fleet) -> Iterator[None]
     new.start()
     try:
         envoy.start(fleet, discovery_port(new))
-        eventually(lambda: envoy.started[0].poll() is not None, what="the old Envoy to end")
+        eventually(lambda: envoy.started[0].poll() is not None, 30, "the old Envoy to end")
         old.end()
         yield
     finally:

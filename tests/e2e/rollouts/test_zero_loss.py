@@ -17,7 +17,7 @@ RATE, SECONDS = 200, 3
 
 def test_no_request_is_lost_by_an_update_a_promotion_and_a_restart_of_the_xds_server(tmp_path: Path) -> None:
     result = tmp_path / "zero_loss.json"
-    options = f"--rate {RATE} --seconds {SECONDS} --longest 1 --only rolling promotion xds"
+    options = f"--rate {RATE} --seconds {SECONDS} --longest 1 --patience 60 --only rolling promotion xds"
     ended = subprocess.run(
         [sys.executable, "-m", "tools.bench.zero_loss", *options.split(), "--result", str(result)],
         cwd=project_root(),

@@ -123,7 +123,7 @@ class SeveralHosts:
     def under_load(self) -> Iterator[dict[str, Load]]:
         """15 requests a second to `web` through each proxy, each on a connection of its own."""
         addresses = {name: f"{self.network.address(name)}:{proxy.port}" for name, proxy in self.proxies.items()}
-        settings = LoadSettings(address="", host="web", rate=15, mix=_MIX)
+        settings = LoadSettings(address="", host="web", rate=15, timeout=30, mix=_MIX)
         with ExitStack() as stack:
             yield {
                 name: stack.enter_context(running(Load(replace(settings, address=address))))

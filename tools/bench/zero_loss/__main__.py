@@ -40,7 +40,7 @@ def main() -> int:
     console = Console(width=None if sys.stdout.isatty() else 160)
     phases = [phase for phase in PHASES if not arguments.only or phase.name in arguments.only]
     given = (arguments.rate, arguments.seconds, arguments.seed, arguments.replicas, arguments.longest)
-    setting = Setting(*given, traefik=arguments.traefik)
+    setting = Setting(*given, patience=arguments.patience, traefik=arguments.traefik)
     if arguments.tls:
         setting = replace(setting, certificates=Path(tempfile.mkdtemp(prefix="rollway-certificates-")))
         os.environ["ROLLWAY_SECRETS_ALLOW"] = f"file:{setting.certificates}"
@@ -73,6 +73,7 @@ def _parse() -> argparse.Namespace:
         "--only", nargs="*", choices=[phase.name for phase in PHASES], help="some phases, in their order"
     )
     parser.add_argument("--longest", type=float, default=LONGEST_REQUEST, help="seconds of a slow request (3)")
+    parser.add_argument("--patience", type=float, default=10, help="seconds until an answer counts as lost (10)")
     parser.add_argument("--traefik", action="store_true", help="callers come through a Traefik in place of Envoy")
     parser.add_argument("--tls", action="store_true", help="callers come by HTTPS")
     parser.add_argument("--envoys", type=int, default=1, choices=(1, 2), help="that share a port (1)")

@@ -14,7 +14,7 @@ from tools.bench.zero_loss.faults import replica_process, signal_workers
 from tools.bench.zero_loss.picture import RouteSeen
 from tools.bench.zero_loss.service import Service
 
-_PATIENCE = 120.0
+_PATIENCE = 15.0
 
 
 def restart_one_after_the_other(service: Service, home: Home) -> None:

@@ -17,7 +17,7 @@ from tests.support.stack.waiting import eventually
 from tools.bench.zero_loss.picture import RouteSeen
 from tools.bench.zero_loss.service import ScenarioError, Service
 
-_PATIENCE = 120.0
+_PATIENCE = 45.0
 _LATE = 5.0
 
 

@@ -24,7 +24,7 @@ from tools.bench.zero_loss.traefik import behind_traefik
 from tools.bench.zero_loss.verdict import Drained, Played
 
 _LONGEST_PHASE = 180.0
-_PATIENCE = 120.0
+_PATIENCE = 30.0
 _MARGIN = 0.5
 
 
@@ -32,8 +32,8 @@ _MARGIN = 0.5
 class Setting:
     """How hard and how long. `seconds`: the least for each phase. `longest`: what a slow request takes at most.
 
-    `certificates`: a folder of an authority's; with it callers come by HTTPS, without it in clear text. `traefik`: they
-    come through a Traefik in place of Envoy.
+    `patience`: the seconds after which an answer counts as lost. `certificates`: a folder of an authority's; with it
+    callers come by HTTPS, without it in clear text. `traefik`: they come through a Traefik in place of Envoy.
     """
 
     rate: float
@@ -41,6 +41,7 @@ class Setting:
     seed: int
     replicas: int
     longest: float
+    patience: float
     certificates: Path | None = None
     traefik: bool = False
 
@@ -75,6 +76,7 @@ def play(home: Home, phases: Sequence[Phase], setting: Setting, say: Callable[[s
             seconds=len(phases) * (setting.seconds + _LONGEST_PHASE),
             seed=setting.seed,
             longest=setting.longest,
+            timeout=setting.patience,
             connections=32,
             most_open=8000,
             waits=False,

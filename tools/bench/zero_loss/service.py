@@ -27,7 +27,7 @@ ROLLING: Mapping[str, Any] = {
     "limits": {"timeout_seconds": 120},
 }
 BLUE_GREEN: Mapping[str, Any] = {"strategy": "blue_green", "spec": {"auto_promote": False}, "limits": {}}
-_PATIENCE = 120.0
+_PATIENCE = 60.0
 _POLL = 0.1
 
 
