@@ -164,7 +164,7 @@ def asked_all_the_time(stack: WaitContext) -> Iterator[list[Any]]:
         def ask() -> None:
             while not is_over.wait(0.005):
                 try:
-                    answers.append(plain_http.get(f"{client.base_url}/livez").status_code)
+                    answers.append(plain_http.get(f"{client.base_url}/livez", timeout=30).status_code)
                 except httpx.TransportError as error:
                     answers.append(repr(error))
 

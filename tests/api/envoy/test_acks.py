@@ -31,7 +31,7 @@ class Load:
     over: Event = field(default_factory=Event)
 
     def send(self, url: str, method: str) -> None:
-        with httpx.Client(trust_env=False, verify=False, timeout=120) as client:
+        with httpx.Client(trust_env=False, verify=False, timeout=20) as client:
             while not self.over.wait(0.002):
                 began = time.monotonic()
                 answer = client.request(method, url)

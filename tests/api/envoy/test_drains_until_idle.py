@@ -121,7 +121,7 @@ def test_a_websocket_on_a_replica_that_leaves_carries_on_until_its_caller_ends_i
     route = made.routes[0]
 
     def opened() -> tuple[socket.socket, bytes]:
-        client = socket.create_connection(("127.0.0.1", envoy_edge.envoy.port), timeout=120)
+        client = socket.create_connection(("127.0.0.1", envoy_edge.envoy.port), timeout=10)
         client.sendall(f"GET /{made.name}/ HTTP/1.1\r\nHost: a\r\n".encode() + _HEAD)
         return client, client.recv(4096)
 

@@ -86,7 +86,7 @@ def wait_for_all(edge: Edge, made: Made) -> None:
 
 
 def ask(edge: Edge, made: Made, method: str = "GET", path: str = "") -> httpx.Response:
-    return plain_http.request(method, f"{edge.envoy.url}/{made.name}/{path}")
+    return plain_http.request(method, f"{edge.envoy.url}/{made.name}/{path}", timeout=20)
 
 
 def who(answer: httpx.Response) -> str:

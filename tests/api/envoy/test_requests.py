@@ -34,7 +34,7 @@ def test_clients_that_speak_http_1_0_are_answered(envoy_edge: Edge) -> None:
         name = envoy_edge.make("■", here).name
         eventually(lambda: envoy_edge.ask(f"/{name}/").status_code == 200)
         for host in (b"", b"Host: anything\r\n"):
-            with socket.create_connection(("127.0.0.1", envoy_edge.envoy.port), timeout=120) as client:
+            with socket.create_connection(("127.0.0.1", envoy_edge.envoy.port), timeout=10) as client:
                 client.sendall(b"GET /%s/ HTTP/1.0\r\n%s\r\n" % (name.encode(), host))
                 answer = b""
                 while more := client.recv(4096):
@@ -45,7 +45,7 @@ def test_clients_that_speak_http_1_0_are_answered(envoy_edge: Edge) -> None:
 
 def sent(edge: Edge, *lines: str) -> bytes:
     """The answer to a request of these lines, which asks for nothing after it."""
-    with socket.create_connection(("127.0.0.1", edge.envoy.port), timeout=120) as client:
+    with socket.create_connection(("127.0.0.1", edge.envoy.port), timeout=10) as client:
         client.sendall("\r\n".join((*lines, "", "")).encode())
         answer = b""
         while more := client.recv(4096):

@@ -40,7 +40,7 @@ def connections(api: Process, first_bytes: bytes) -> Iterator[list[socket.socket
         stack.callback(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
         opened = []
         for _ in range(MANY):
-            client = stack.enter_context(socket.create_connection(("127.0.0.1", api.port), timeout=120))
+            client = stack.enter_context(socket.create_connection(("127.0.0.1", api.port), timeout=10))
             opened.append(client)
             with suppress(OSError):
                 client.sendall(first_bytes)
@@ -89,7 +89,7 @@ def test_a_huge_body_is_refused_before_it_is_read(narrow_edge: Edge, eight_repli
     size = 50 * 2**20
     head = HALF + f"content-length: {size}\r\n\r\n".encode()
     for start in (head, HALF + b"transfer-encoding: chunked\r\n\r\n" + f"{size:x}\r\n".encode()):
-        with socket.create_connection(("127.0.0.1", narrow_edge.api.port), timeout=120) as client:
+        with socket.create_connection(("127.0.0.1", narrow_edge.api.port), timeout=10) as client:
             client.sendall(start)
             with suppress(OSError):
                 for _ in range(16):

@@ -186,7 +186,7 @@ def _is_live(fleet: Fleet, node: str) -> bool:
 
 def _asked(proxy: Process) -> tuple[int, str]:
     """The status that a caller gets, and the revision that answered."""
-    answer = plain_http.get(proxy.url, headers={"host": "web.localhost"})
+    answer = plain_http.get(proxy.url, headers={"host": "web.localhost"}, timeout=30)
     return answer.status_code, answer.json()["revision"] if answer.is_success else ""
 
 

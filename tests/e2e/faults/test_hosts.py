@@ -90,7 +90,7 @@ def test_replicas_are_spread_and_reached_where_their_host_is(two_hosts: Fleet, h
         assert int(port) in ports_between(two_hosts.environment["ROLLWAY_REPLICA_PORTS"])
         assert route["id"] in running_routes(homes[route["host"]])
     asked = {host: dict.fromkeys(running_routes(home)) for host, home in homes.items()}
-    logs = read_logs(two_hosts.waker.client, asked, 10, patience_seconds=120)
+    logs = read_logs(two_hosts.waker.client, asked, 10, patience_seconds=20)
     assert {host: pieces.keys() for host, pieces in logs.items()} == {
         host: places.keys() for host, places in asked.items()
     }

@@ -63,7 +63,7 @@ def until_asleep(fleet: Fleet) -> None:
 
 def ask(url: str) -> str:
     try:
-        with urlopen(Request(url, headers={"host": "model.localhost"}), timeout=120) as answer:
+        with urlopen(Request(url, headers={"host": "model.localhost"}), timeout=10) as answer:
             return str(json.load(answer)["revision"])
     except HTTPError as error:
         return "asleep" if b"revision" in error.read() else str(error.code)

@@ -40,7 +40,7 @@ def first(fleet: Fleet, name: str, replicas: int) -> None:
 
 def ask(url: str, host: str) -> float:
     began = time.monotonic()
-    with urlopen(Request(url, headers={"host": host}), timeout=120) as answer:
+    with urlopen(Request(url, headers={"host": host}), timeout=60) as answer:
         assert answer.status == 200
         answer.read()
     return time.monotonic() - began

@@ -8,7 +8,7 @@ from functools import partial
 
 import httpx
 
-_SECONDS = 120.0
+_SECONDS = 20.0
 
 get = partial(httpx.get, trust_env=False, verify=False, timeout=_SECONDS)
 post = partial(httpx.post, trust_env=False, verify=False, timeout=_SECONDS)

@@ -82,7 +82,7 @@ def reset(connection: socket.socket) -> None:
 
 
 def load(
-    address: str, kind: Kind = Kind.GET, *, rate: float = 50, seconds: float = 0.4, timeout: float = 60
+    address: str, kind: Kind = Kind.GET, *, rate: float = 50, seconds: float = 0.4, timeout: float = 5
 ) -> PhaseReport:
     settings = LoadSettings(
         address=address, host="web", rate=rate, seconds=seconds, timeout=timeout, connections=4, mix={kind: 1.0}

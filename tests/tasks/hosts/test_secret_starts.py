@@ -34,7 +34,7 @@ def test_a_replica_is_started_with_its_secrets(
     route_id = make_route(engine, referring(secrets_folder))
     until_started(HostReplicas(engine, runtimes, waker, HERE, timedelta(), secrets))
     until(engine, route_id, "healthy", probe_once)
-    with urlopen(f"http://{route(engine, route_id)['address']}/", timeout=120) as answer:
+    with urlopen(f"http://{route(engine, route_id)['address']}/", timeout=5) as answer:
         assert json.load(answer)["version"] == VALUE
 
 

@@ -44,7 +44,7 @@ def test_who_asks_slowly_is_cut_and_the_next_one_is_answered(shown: str) -> None
     began = time.monotonic()
     with closing(socket.create_connection(address)) as silent, closing(socket.create_connection(address)) as other:
         other.sendall(b"GET /metr")
-        assert plain_http.get(f"{shown}/metrics").status_code == 200
+        assert plain_http.get(f"{shown}/metrics", timeout=20).status_code == 200
         assert silent.recv(10) == b""
     assert time.monotonic() - began < 30
 

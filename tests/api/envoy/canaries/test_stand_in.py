@@ -57,7 +57,7 @@ def split(envoy_edge: Edge) -> Iterator[tuple[Made, subprocess.Popen[bytes]]]:
 def answered(edge: Edge, made: Made, asked: int) -> Counter[str]:
     """Who answered so many requests, all of which somebody did."""
     with ThreadPoolExecutor(10) as callers:
-        found = list(callers.map(lambda _: plain_http.get(f"{edge.envoy.url}/{made.name}/"), range(asked)))
+        found = list(callers.map(lambda _: plain_http.get(f"{edge.envoy.url}/{made.name}/", timeout=30), range(asked)))
     assert {response.status_code for response in found} == {200}
     return Counter("old" if '"old"' in response.text else "new" for response in found)
 

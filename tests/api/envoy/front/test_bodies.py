@@ -43,7 +43,7 @@ def web(envoy_edge: Edge, replica: Replica) -> Made:
 
 
 def sent(edge: Edge, made: Made, content: bytes | Iterator[bytes]) -> int:
-    return plain_http.post(f"{edge.envoy.url}/{made.name}/", content=content).status_code
+    return plain_http.post(f"{edge.envoy.url}/{made.name}/", content=content, timeout=20).status_code
 
 
 def test_a_body_may_be_as_large_as_was_said_and_no_larger(envoy_edge: Edge, replica: Replica, web: Made) -> None:
@@ -63,7 +63,7 @@ def test_a_body_that_does_not_say_its_length_is_read_first(envoy_edge: Edge, rep
 
 def test_a_websocket_is_not_waited_for(envoy_edge: Edge, replica: Replica, web: Made) -> None:
     asked = f"GET /{web.name}/ HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
-    with socket.create_connection(("127.0.0.1", envoy_edge.envoy.port), timeout=120) as client:
+    with socket.create_connection(("127.0.0.1", envoy_edge.envoy.port), timeout=10) as client:
         client.sendall(asked.encode())
         assert client.recv(4096).startswith(b"HTTP/1.1 200"), "as this replica answers, which speaks no websocket"
     assert replica.served == {"GET": 1}

@@ -21,7 +21,7 @@ FAMILIES = ("127.0.0.1", "::1")
 
 def answer(host: str, port: int, authority: Authority | None = None) -> bytes:
     """The first line of the answer to who asks at this address, by TLS where there is an authority."""
-    client = socket.create_connection((host, port), timeout=120)
+    client = socket.create_connection((host, port), timeout=10)
     if authority is not None:
         client = authority.context().wrap_socket(client, server_hostname="six.example.com")
     with client:

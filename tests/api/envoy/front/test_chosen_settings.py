@@ -24,7 +24,7 @@ def replica() -> Iterator[Replica]:
 
 def status_line(edge: Edge, name: str, *lines: str) -> str:
     """The first line of the answer to a GET with these lines."""
-    with socket.create_connection(("127.0.0.1", edge.envoy.port), timeout=120) as connection:
+    with socket.create_connection(("127.0.0.1", edge.envoy.port), timeout=10) as connection:
         head = "\r\n".join((f"GET /{name}/ HTTP/1.1", f"Host: {name}", "Connection: close", *lines))
         connection.sendall(f"{head}\r\n\r\n".encode())
         return connection.makefile(encoding="latin-1").readline().strip()
@@ -83,7 +83,7 @@ def test_an_answer_may_have_256_lines_and_96_kib(envoy_edge: Edge, lines: int, s
         made = envoy_edge.make("■", address)
         envoy_edge.wait_for(f"/{made.name}/")
         headers = {"x-lines": str(lines), "x-size": str(size)}
-        assert plain_http.get(f"{envoy_edge.envoy.url}/{made.name}/", headers=headers).status_code == status
+        assert plain_http.get(f"{envoy_edge.envoy.url}/{made.name}/", headers=headers, timeout=10).status_code == status
 
 
 class Hasty(StreamRequestHandler):
@@ -118,7 +118,7 @@ def test_a_replica_that_closes_connections_without_an_answer_gets_no_more_reques
         envoy_edge.wait_for(f"/{made.name}/")
         all_three[1].hangs_up = True
         url = f"{envoy_edge.envoy.url}/{made.name}/"
-        with plain_http.Client() as client:
+        with plain_http.Client(timeout=10) as client:
             statuses: list[int] = []
 
             def is_answered() -> bool:
@@ -135,7 +135,7 @@ def test_a_replica_that_answers_500_is_not_taken_for_broken(envoy_edge: Edge) ->
         envoy_edge.wait_for(f"/{made.name}/")
         all_three[1].status = 500
         url = f"{envoy_edge.envoy.url}/{made.name}/"
-        with plain_http.Client() as client:
+        with plain_http.Client(timeout=10) as client:
             statuses = [client.post(url, content=b"x").status_code for _ in range(120)]
         assert statuses[-60:].count(500) > 10, "what a request makes fail is the request's"
 
@@ -157,7 +157,7 @@ def test_nobody_waits_behind_another_while_a_replica_is_idle(envoy_edge: Edge) -
             with ThreadPoolExecutor(4) as callers:
                 answers = []
                 for number in range(1, 5):
-                    answers.append(callers.submit(plain_http.post, url, content=b"x"))
+                    answers.append(callers.submit(plain_http.post, url, content=b"x", timeout=30))
                     eventually(partial(under_way, number), what=f"{number} requests are under way")
                 shares = [each.served.total() for each in all_four]
                 for each in all_four:

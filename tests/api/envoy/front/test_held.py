@@ -99,7 +99,7 @@ def slowly(size: int) -> Iterator[bytes]:
 def test_a_body_of_up_to_a_mebibyte_waits_and_a_larger_one_does_not(envoy_edge: Edge, *, chunked: bool) -> None:
     def sent(size: int) -> httpx.Response:
         content = slowly(size) if chunked else bytes(size)
-        return plain_http.post(envoy_edge.envoy.url + web.path, content=content)
+        return plain_http.post(envoy_edge.envoy.url + web.path, content=content, timeout=30)
 
     with held(envoy_edge) as web, ThreadPoolExecutor(2) as pool:
         fits = pool.submit(sent, 1_000_000)
@@ -174,6 +174,6 @@ def test_who_has_waited_in_vain_gets_the_page_of_the_deployment(envoy_edge: Edge
         assert envoy_edge.ask(web.path, "HEAD").content == b""
         grpc = envoy_edge.ask(web.path, "POST", **{"content-type": "application/grpc"})
         assert "soon" not in grpc.headers.get("grpc-message", "") + grpc.text
-        too_large = plain_http.post(envoy_edge.envoy.url + web.path, content=bytes(1_200_000))
+        too_large = plain_http.post(envoy_edge.envoy.url + web.path, content=bytes(1_200_000), timeout=30)
         assert (too_large.status_code, too_large.text) == (503, page)
         assert not any("x-rollway-held" in each.headers for each in (answer, grpc, too_large))

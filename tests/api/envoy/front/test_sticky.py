@@ -46,7 +46,7 @@ def stay(edge: Edge, made: Made, sticky: Mapping[str, str | float]) -> None:
 
 @pytest.fixture
 def http_client() -> Iterator[httpx.Client]:
-    with plain_http.Client() as made:
+    with plain_http.Client(timeout=20) as made:
         yield made
 
 

@@ -120,7 +120,7 @@ def test_a_port_that_is_taken_from_one_that_served_ends_it(stage: Stage) -> None
     address = str(stage.until(made, "healthy")["address"])
     stage.go.unlink()
     with thief(stage.go) as process:
-        urlopen(Request(f"http://{address}/close", method="POST"), timeout=120).close()
+        urlopen(Request(f"http://{address}/close", method="POST"), timeout=5).close()
         assert address.endswith(f":{port_of(process)}")
         assert stage.until(made, "failed")["status_reason"] == f"port {address[-5:]} is held by user {STRANGER}"
 
